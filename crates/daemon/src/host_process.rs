@@ -124,6 +124,7 @@ impl ReadyHost {
             server: server_handle,
             vault,
             leaving: Arc::clone(&leaving),
+            ends: AtomicBool::new(false),
             orders,
             order_waker: order_waker.clone(),
         };
@@ -150,7 +151,8 @@ impl ReadyHost {
     }
 }
 
-/// Running host with its ports and threads. Dropping this value ends the host.
+/// Running host with its ports and threads. Dropping this value ends the host: in order, or as a crash of the process does
+/// if a keeper process starts another host and no call has asked for the end.
 #[derive(Debug)]
 pub struct RunningHost {
     control_socket: PathBuf,
@@ -168,6 +170,8 @@ pub struct RunningHost {
     vault: FileDescriptorStore,
     /// True once the successor process serves the control socket, so that this process carries out no more requests.
     leaving: Arc<AtomicBool>,
+    /// True once the host was asked to end, or to leave its guests to the successor process.
+    ends: AtomicBool,
     orders: mpsc::Receiver<MainThreadRequest>,
     order_waker: ThreadWaker,
 }
@@ -256,6 +260,7 @@ impl RunningHost {
 
     /// Ends the paused host without notifying guests or clients: a successor process serves them.
     pub fn leave(mut self) {
+        self.ends.store(true, Ordering::Release);
         self.leaving.store(true, Ordering::Release);
         self.ports.leave();
         self.server.stop();
@@ -265,6 +270,7 @@ impl RunningHost {
     /// Begins the end of the host: notifies guests that their VFs stop, and disconnects clients so that their virtual
     /// machines survive. Afterwards call [`RunningHost::has_ended`] or [`RunningHost::stop`].
     pub fn end(&self) {
+        self.ends.store(true, Ordering::Release);
         self.server.stop();
         self.ports.end_all();
     }
@@ -277,7 +283,21 @@ impl RunningHost {
 
     /// Ends the host and waits until every client is disconnected and every socket is closed and removed.
     pub fn stop(self) {
+        self.ends.store(true, Ordering::Release);
         drop(self);
+    }
+
+    /// Leaves the guests to the next host after a defect of this process. The caller ends the process.
+    ///
+    /// An end in order would take the VFs from all guests for good. The death of a process costs a guest a reset of its
+    /// driver at most, and the next host expects it at any instruction. So this process touches nothing any more: its
+    /// threads serve until it ends, and the keeper has copies of all descriptors.
+    fn give_up(&self) {
+        tracing::error!("a defect ends this process; the keeper process starts another host with the guests");
+        // The api thread ends with its handle, and leaves the control socket's file.
+        self.leaving.store(true, Ordering::Release);
+        // A port whose commands have no sender ends in order.
+        std::mem::forget(self.ports.clone());
     }
 
     fn join(&mut self) {
@@ -303,6 +323,9 @@ impl RunningHost {
 
 impl Drop for RunningHost {
     fn drop(&mut self) {
+        if self.vault.is_kept() && !self.ends.load(Ordering::Acquire) {
+            return self.give_up();
+        }
         if self.api.is_some() || self.control.is_some() {
             self.end();
             self.join();
@@ -355,46 +378,4 @@ fn renew_access(listener: &SocketListener, access: SocketFilePermissions) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::RunningHost;
-    use crate::config::HostConfig;
-    use crate::control::client;
-    use crate::vault::FileDescriptorStore;
-    use std::io::{ErrorKind, Read};
-    use std::os::fd::AsFd;
-    use std::os::unix::net::UnixStream;
-
-    #[test]
-    fn failed_start_leaves_clients_to_the_predecessor() {
-        let folder = tempfile::tempdir().unwrap();
-        let text = "[[port]]\n[[port]]\nuplink = { replay = \"/missing.pcap\" }\n";
-        let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
-        let (vault, (kept, mut client)) = (FileDescriptorStore::default(), UnixStream::pair().unwrap());
-        // No journal names this client, so the first port disconnects it once the host starts.
-        vault.keep("pf0.#7", kept.as_fd()).unwrap();
-        client.set_nonblocking(true).unwrap();
-        assert!(RunningHost::inherit(config, &vault).is_err());
-        assert!(vault.copy("pf0.#7").is_some());
-        assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
-    }
-
-    #[test]
-    fn host_starts_without_tcp_if_the_tcp_token_or_address_fails() {
-        let folder = tempfile::tempdir().unwrap();
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let (listen, token) = (taken.local_addr().unwrap(), folder.path().join("token"));
-        for there in [false, true] {
-            if there {
-                std::fs::write(&token, "0123456789abcdef").unwrap();
-                let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-                std::fs::set_permissions(&token, private).unwrap();
-            }
-            let text =
-                format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n[[port]]", token.display());
-            let config = HostConfig::check(HostConfig::parse(&text).unwrap(), folder.path()).unwrap();
-            let host = RunningHost::start(config).unwrap();
-            assert_eq!(client::ports(host.control_socket()).unwrap().len(), 1);
-            host.stop();
-        }
-    }
-}
+mod tests;

@@ -148,7 +148,8 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    host.stop();
+    // Under a keeper the next host continues with the guests, as after every other failure of this function.
+    drop(host);
     anyhow::bail!("a thread of the host has ended unexpectedly; see the log above")
 }
 

@@ -1,0 +1,106 @@
+//! Tests of the start of a host, and of its end: in order, or after a defect.
+
+use super::RunningHost;
+use crate::config::HostConfig;
+use crate::control::client;
+use crate::port::PortThreadCommand;
+use crate::vault::FileDescriptorStore;
+use keeper::{KeeperConnection, KeptFileDescriptors};
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[test]
+fn failed_start_leaves_clients_to_the_predecessor() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[[port]]\n[[port]]\nuplink = { replay = \"/missing.pcap\" }\n";
+    let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
+    let (vault, (kept, mut client)) = (FileDescriptorStore::default(), UnixStream::pair().unwrap());
+    // No journal names this client, so the first port disconnects it once the host starts.
+    vault.keep("pf0.#7", kept.as_fd()).unwrap();
+    client.set_nonblocking(true).unwrap();
+    assert!(RunningHost::inherit(config, &vault).is_err());
+    assert!(vault.copy("pf0.#7").is_some());
+    assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn host_starts_without_tcp_if_the_tcp_token_or_address_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (listen, token) = (taken.local_addr().unwrap(), folder.path().join("token"));
+    for there in [false, true] {
+        if there {
+            std::fs::write(&token, "0123456789abcdef").unwrap();
+            let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(&token, private).unwrap();
+        }
+        let text =
+            format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n[[port]]", token.display());
+        let config = HostConfig::check(HostConfig::parse(&text).unwrap(), folder.path()).unwrap();
+        let host = RunningHost::start(config).unwrap();
+        assert_eq!(client::ports(host.control_socket()).unwrap().len(), 1);
+        host.stop();
+    }
+}
+
+/// Host with a keeper process, a socket of the test, and a client of the VF `pf0vf0`.
+struct KeptHost {
+    host: RunningHost,
+    vault: FileDescriptorStore,
+    client: UnixStream,
+    folder: tempfile::TempDir,
+    _keeper: UnixStream,
+}
+
+impl KeptHost {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (keeper, theirs) = UnixStream::pair().unwrap();
+        let store = KeeperConnection::over(theirs.into()).unwrap();
+        let vault = FileDescriptorStore::new(KeptFileDescriptors::default(), Some(store));
+        let config = HostConfig::check(HostConfig::parse("[[port]]").unwrap(), folder.path()).unwrap();
+        let host = RunningHost::inherit(config, &vault).unwrap();
+        let client = UnixStream::connect(folder.path().join("pf0vf0/vf.sock")).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let status = || host.ports().ask("pf0", PortThreadCommand::Status).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while status().vfs.iter().all(|vf| vf.function.peer.is_none()) {
+            assert!(Instant::now() < deadline, "the client is not accepted");
+        }
+        Self { host, vault, client, folder, _keeper: keeper }
+    }
+
+    /// Returns true if the next host finds the sockets of the control interface and of the VF, and the port's journal.
+    fn leaves_all(vault: &FileDescriptorStore, folder: &Path) -> bool {
+        let kept =
+            ["control", "pf0.journal", "pf0.listen.pf0vf0"].iter().all(|name| vault.copy(name).is_some());
+        let files = ["control/control.sock", "pf0vf0/vf.sock"].iter().all(|file| folder.join(file).exists());
+        kept && files
+    }
+}
+
+/// The end in order would take the VFs from all guests, although the keeper starts another host.
+#[test]
+fn host_with_a_defect_leaves_its_clients_to_the_next_host() {
+    let KeptHost { host, vault, mut client, folder, _keeper } = KeptHost::start();
+    let ports = host.ports().clone();
+    // As `softiov serve` does once a thread has ended unexpectedly.
+    drop(host);
+    assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock, "the client is connected");
+    assert!(!ports.have_ended());
+    assert!(KeptHost::leaves_all(&vault, folder.path()));
+    // A process would end now.
+    ports.end_all();
+    ports.join();
+}
+
+#[test]
+fn host_that_stops_disconnects_its_clients_under_a_keeper_too() {
+    let KeptHost { host, vault, mut client, folder, _keeper } = KeptHost::start();
+    host.stop();
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    assert!(!KeptHost::leaves_all(&vault, folder.path()));
+}
