@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -16,7 +17,13 @@ pub(crate) fn say(service: &str, text: &str) {
 
 /// Returns true if a descriptor can be read or written without blocking, as `what` says.
 pub(crate) fn is_ready(fd: impl AsFd, what: PollFlags) -> bool {
+    becomes_ready(fd, what, Duration::ZERO)
+}
+
+/// Waits at most `time` until a descriptor can be read or written without blocking, as `what` says. Returns false after
+/// `time`, or if a signal has arrived before.
+pub(crate) fn becomes_ready(fd: impl AsFd, what: PollFlags, time: Duration) -> bool {
     let mut asked = [PollFd::new(&fd, what)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut asked, Some(&now)).is_ok() && asked[0].revents().contains(what)
+    let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    poll(&mut asked, Some(&timeout)).is_ok() && asked[0].revents().contains(what)
 }

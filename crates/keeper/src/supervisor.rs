@@ -27,7 +27,7 @@ use std::time::Instant;
 use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use host::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
 use host::worker::BlockingWorker;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::process::Signal as Kill;
 
 use crate::backing::{self, BackedChange};
@@ -35,7 +35,7 @@ use crate::channel::{self, HandOverChannel};
 use crate::connection::{ABANDON, KeeperConnection, SUCCEED};
 use crate::deaths::{PERIOD, RecentDeaths};
 use crate::heritage::{self, KEEPER, PREDECESSOR};
-use crate::log::{is_ready, say};
+use crate::log::{becomes_ready, is_ready, say};
 use crate::message::{self, KeepFailure, KeptFileDescriptors, number, value};
 use crate::process::{ChildProcess, ProcessExitCause};
 use crate::starter::StarterProcessConnection;
@@ -141,18 +141,19 @@ impl FileDescriptorKeeper {
                 Err(error) if self.ready && self.starter.is_alive() => {
                     self.say(format!("cannot start a host: {error}; trying again"));
                     self.deaths.add(Instant::now());
-                    if self.ending || !self.wait() {
-                        return Ok(1);
+                    match self.wait() {
+                        _ if self.ending => return Ok(1),
+                        Some(status) => return Ok(status),
+                        None => continue,
                     }
-                    continue;
                 }
                 Err(error) => return Err(error),
             };
             if let Some(status) = self.status_to_end_with(death) {
                 return Ok(status);
             }
-            if !self.wait() {
-                return Ok(0);
+            if let Some(status) = self.wait() {
+                return Ok(status);
             }
         }
     }
@@ -373,28 +374,26 @@ impl FileDescriptorKeeper {
         None
     }
 
-    /// Delays the next start of a host if hosts end too often. Returns false if a signal asks the keeper process to end
-    /// meanwhile.
-    fn wait(&mut self) -> bool {
+    /// Delays the next start of a host if hosts end too often. Returns the exit status if a signal asks the keeper process
+    /// to end meanwhile: for good, or for a restart by systemd, which stores the descriptors.
+    fn wait(&mut self) -> Option<u8> {
         let now = Instant::now();
-        let Some(wait) = self.deaths.pause(now) else { return true };
+        let wait = self.deaths.pause(now)?;
         self.say(format!(
             "the host ended {} times within {PERIOD:?}: the next start is in {wait:?}",
             self.deaths.count()
         ));
         let end = now + wait;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
+            let signals = self.signals.take();
+            self.ending |= signals.asks_to_end();
+            if self.ending {
+                return Some(0);
             }
-            let mut asked = [PollFd::new(&self.signals, PollFlags::IN)];
-            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-            // A signal interrupts the poll, and is read below.
-            let _ = poll(&mut asked, Some(&timeout));
-            if self.signals.take().asks_to_end() {
-                return false;
+            if self.backed && signals.contains(ProcessSignal::HandOver) {
+                return Some(RESTART);
             }
+            becomes_ready(&self.signals, PollFlags::IN, end.checked_duration_since(Instant::now())?);
         }
     }
 }

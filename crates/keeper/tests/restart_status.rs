@@ -1,13 +1,16 @@
 //! Tests hosts that end with exit status 75 (`RESTART`) under a keeper without a store of systemd: the keeper does not
-//! start such hosts again and again without a pause.
+//! start such hosts again and again without a pause. With a store a keeper ends with that status during such a pause if
+//! systemd asks for a restart.
 //!
 //! A keeper must have one thread, so this test has no harness. The same program is test, keeper and host.
 
 use keeper::{FileDescriptorSender, InheritedFileDescriptors, KeeperConfig, RESTART, SeccompMode};
+use rustix::process::{Pid, Signal, kill_process};
 use std::error::Error;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::AsFd;
-use std::process::{Command, ExitCode, Output};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, ExitCode, Output, Stdio};
 
 /// Environment variable that makes this program a keeper or a host. Its value is [`AT_ONCE`] or [`AFTER_READY`].
 const ROLE: &str = "SOFTIOV_TEST_HOST";
@@ -15,13 +18,18 @@ const ROLE: &str = "SOFTIOV_TEST_HOST";
 const AT_ONCE: &str = "at once";
 /// Hosts end with status 75 after they are ready, and the last one with status 0.
 const AFTER_READY: &str = "after ready";
+/// Hosts end with status 1 after they are ready.
+const FAILING: &str = "failing";
 /// Number of hosts of which the last one ends with status 0: two more than the keeper starts without a pause.
 const HOSTS: usize = 7;
+/// Number of pauses after which the test fails: a keeper that does not end by then ignores the signal.
+const MOST_PAUSES: usize = 15;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let Ok(role) = std::env::var(ROLE) else {
         host_that_asks_for_a_restart_before_it_is_ready_ends_the_keeper()?;
         starts_of_hosts_that_ask_for_a_restart_are_delayed()?;
+        systemd_restarts_a_keeper_that_delays_the_next_start()?;
         return Ok(ExitCode::SUCCESS);
     };
     if InheritedFileDescriptors::exist() {
@@ -37,6 +45,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 fn be_host(role: &str) -> Result<ExitCode, Box<dyn Error>> {
     let InheritedFileDescriptors { shelf, from } = InheritedFileDescriptors::take()?;
     let FileDescriptorSender::Keeper(keeper) = from else { return Err("no keeper".into()) };
+    if role == FAILING {
+        keeper.say("READY=1")?;
+        return Ok(ExitCode::FAILURE);
+    }
     println!("host");
     if shelf.len() + 1 == HOSTS {
         return Ok(ExitCode::SUCCESS);
@@ -70,5 +82,30 @@ fn starts_of_hosts_that_ask_for_a_restart_are_delayed() -> io::Result<()> {
     for pause in ["the next start is in 250ms", "the next start is in 500ms"] {
         assert!(log.contains(pause), "{pause}: {log}");
     }
+    Ok(())
+}
+
+/// systemd restarts a unit by SIGUSR2 to its keeper, and kills the unit after 90 seconds if the keeper does not end.
+fn systemd_restarts_a_keeper_that_delays_the_next_start() -> Result<(), Box<dyn Error>> {
+    let path = std::env::temp_dir().join(format!("keeper-notify-{}", std::process::id()));
+    let _systemd = UnixDatagram::bind(&path)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.env(ROLE, FAILING).env("NOTIFY_SOCKET", &path).env("FDSTORE", "8").stderr(Stdio::piped());
+    let mut keeper = command.spawn()?;
+    let log = BufReader::new(keeper.stderr.take().ok_or("no log")?);
+    let mut pauses = 0;
+    for line in log.lines() {
+        // The pause may be over when the signal arrives. Then the next one counts.
+        if line?.contains("the next start is in") {
+            pauses += 1;
+            kill_process(Pid::from_child(&keeper), Signal::USR2)?;
+        }
+        if pauses == MOST_PAUSES {
+            kill_process(Pid::from_child(&keeper), Signal::KILL)?;
+            break;
+        }
+    }
+    std::fs::remove_file(&path)?;
+    assert_eq!(keeper.wait()?.code(), Some(RESTART.into()), "after {pauses} pauses");
     Ok(())
 }
