@@ -3,8 +3,12 @@
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
+mod claim;
+
 use crate::clock::now;
 use crate::limit::LogRateLimit;
+use claim::NameClaims;
+pub(crate) use claim::{ClaimRank, NameHolder};
 use keeper::{HandOverChannel, KeeperConnection, KeptFileDescriptors};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -24,6 +28,8 @@ pub struct FileDescriptorStore(Arc<Mutex<FileDescriptorStoreContents>>);
 struct FileDescriptorStoreContents {
     shelf: KeptFileDescriptors,
     store: Option<KeeperConnection>,
+    /// Claims to names of file descriptors, also to names without a descriptor.
+    claims: NameClaims,
     /// Names of file descriptors that have changed since [`FileDescriptorStore::withhold`] or
     /// [`FileDescriptorStore::give`]. The keeper process is not notified of these changes until either host process
     /// serves the ports alone.
@@ -42,7 +48,9 @@ impl FileDescriptorStore {
     #[must_use]
     pub fn new(shelf: KeptFileDescriptors, store: Option<KeeperConnection>) -> Self {
         let complaints = LogRateLimit::per_minute(COMPLAINTS);
-        Self(Arc::new(Mutex::new(FileDescriptorStoreContents { shelf, store, untold: None, complaints })))
+        let claims = NameClaims::default();
+        let contents = FileDescriptorStoreContents { shelf, store, claims, untold: None, complaints };
+        Self(Arc::new(Mutex::new(contents)))
     }
 
     /// Keeps a copy of a file descriptor under a name, in place of the former one.
@@ -50,8 +58,21 @@ impl FileDescriptorStore {
     /// # Errors
     /// The process is out of descriptors. A keeper that is gone is no error: the host continues without it.
     pub fn keep(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.keep_if(name, fd, |_| true)
+    }
+
+    /// Keeps a copy of a file descriptor as [`Self::keep`] does, if `may` returns true.
+    fn keep_if(
+        &self,
+        name: &str,
+        fd: BorrowedFd<'_>,
+        may: impl FnOnce(&FileDescriptorStoreContents) -> bool,
+    ) -> io::Result<()> {
         let copy = fd.try_clone_to_owned()?;
         let mut contents = self.contents();
+        if !may(&contents) {
+            return Ok(());
+        }
         let before = contents.shelf.put(name, copy);
         contents.changed(name);
         drop(contents);
@@ -61,11 +82,16 @@ impl FileDescriptorStore {
 
     /// Drops the kept file descriptor with this name.
     pub fn forget(&self, name: &str) {
+        self.forget_if(name, |_| true);
+    }
+
+    /// Drops the kept file descriptor with this name, if `may` returns true.
+    fn forget_if(&self, name: &str, may: impl FnOnce(&FileDescriptorStoreContents) -> bool) {
         let mut contents = self.contents();
-        let done = contents.shelf.take(name);
-        if done.is_some() {
-            contents.changed(name);
+        if !may(&contents) {
+            return;
         }
+        let done = contents.take(name);
         // The last close of a guest's memory takes seconds, so the lock is released first.
         drop(contents);
         drop(done);
@@ -78,12 +104,7 @@ impl FileDescriptorStore {
         let ours = |name: &&str| name.starts_with(prefix) && !needed(name);
         let names: Vec<String> =
             contents.shelf.iter().map(|(name, _)| name).filter(ours).map(str::to_owned).collect();
-        let forget = |name: String| {
-            let done = contents.shelf.take(&name);
-            contents.changed(&name);
-            done
-        };
-        names.into_iter().filter_map(forget).collect()
+        names.into_iter().filter_map(|name| contents.take(&name)).collect()
     }
 
     /// Drops the kept file descriptors of ports other than these. Returns the dropped descriptors. Names without a dot belong to
@@ -165,6 +186,14 @@ impl FileDescriptorStore {
 }
 
 impl FileDescriptorStoreContents {
+    /// Removes the kept file descriptor with this name, and the claim to the name. Returns the descriptor.
+    fn take(&mut self, name: &str) -> Option<OwnedFd> {
+        self.claims.remove(name);
+        let done = self.shelf.take(name)?;
+        self.changed(name);
+        Some(done)
+    }
+
     /// Sends the keeper process the file descriptor that this name has now, or the removal of the name.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
@@ -239,7 +268,18 @@ impl PortFileDescriptorStore {
 
     /// Keeps a file descriptor of the port under a name. A failure is only logged, as in [`keep`](Self::keep).
     pub(crate) fn keep_named(&self, name: &str, fd: BorrowedFd<'_>) {
-        let Err(error) = self.vault.keep(&self.inside(name), fd) else { return };
+        self.keep_if(name, fd, |_, _| true);
+    }
+
+    /// Keeps a file descriptor of the port under a name, if `may` returns true for that name in the host's store.
+    fn keep_if(
+        &self,
+        name: &str,
+        fd: BorrowedFd<'_>,
+        may: impl FnOnce(&FileDescriptorStoreContents, &str) -> bool,
+    ) {
+        let name = self.inside(name);
+        let Err(error) = self.vault.keep_if(&name, fd, |contents| may(contents, &name)) else { return };
         if let Some(suppressed) = self.vault.contents().complaints.allow(now()) {
             tracing::error!(
                 port = self.port,
@@ -249,6 +289,22 @@ impl PortFileDescriptorStore {
                  lose their VFs"
             );
         }
+    }
+
+    /// Claims a name for a holder, unless the name has a claim of a higher rank.
+    pub(crate) fn claim(&self, name: &str, holder: NameHolder, rank: ClaimRank) {
+        self.vault.contents().claims.claim(&self.inside(name), holder, rank);
+    }
+
+    /// Keeps a file descriptor of the port under a name, if the holder has the highest claim to the name.
+    pub(crate) fn keep_claimed(&self, name: &str, holder: NameHolder, fd: BorrowedFd<'_>) {
+        self.keep_if(name, fd, |contents, name| contents.claims.is_of(name, holder));
+    }
+
+    /// Drops the kept file descriptor with this name, if the holder has the highest claim to the name.
+    pub(crate) fn forget_claimed(&self, name: &str, holder: NameHolder) {
+        let name = self.inside(name);
+        self.vault.forget_if(&name, |contents| contents.claims.is_of(&name, holder));
     }
 
     pub(crate) fn forget_named(&self, name: &str) {

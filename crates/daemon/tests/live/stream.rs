@@ -8,6 +8,7 @@ use crate::support::qemu::QemuClient;
 use crate::support::{PATIENCE, eventually};
 use daemon::control::uplink::{UplinkState, UplinkStatus};
 use daemon::settings::{PortSettings, VfSettings};
+use host::socket::SocketListener;
 use i82576::MacAddress;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -287,4 +288,55 @@ fn stream_uplink_is_added_and_removed_on_a_running_port() {
         assert!(!world.path().exists());
         assert!(live.port().link && live.port().uplink_status.is_none());
     }
+}
+
+/// Waits until the host keeps the listening socket of the first port's uplink at `path` for a successor process.
+fn wait_until_kept(live: &LiveHost, path: &Path) {
+    eventually("the listening socket is kept", || {
+        live.kept("pf0.stream").is_some_and(|fd| SocketListener::adopt(fd, path).is_some())
+    });
+}
+
+#[test]
+fn changed_listening_stream_uplink_is_handed_over() {
+    let world = StreamSocketFolder::new();
+    let [met, first, second] = ["met", "first", "second"].map(|name| world.folder.path().join(name));
+    for before in [connecting(&met), listening(&first)] {
+        let mut live = LiveHost::keeping(&before);
+        live.apply(&listening(&second)).unwrap();
+        wait_until_kept(&live, &second);
+        assert!(!first.exists(), "the former socket is left behind");
+        let mut peer = StreamPeer::connect(&second);
+        eventually("the link comes up", || live.port().link);
+        let mut guest = VfGuest::under_qemu(&live, 0);
+        peer.reaches(&mut guest);
+        live.hand_over(&listening(&second));
+        peer = StreamPeer::connect(&second);
+        eventually("the link comes up again", || live.port().link);
+        guest.wait_for_link();
+        peer.reaches(&mut guest);
+        live.stop();
+        assert!(!second.exists(), "the socket is left behind");
+    }
+}
+
+#[test]
+fn refused_change_keeps_the_listening_socket_in_use() {
+    const OTHER: &str = "[[port]]\nvfs = 1\n";
+    let world = StreamSocketFolder::new();
+    let [first, second, third] = ["first", "second", "third"].map(|name| world.folder.path().join(name));
+    let mut live = LiveHost::keeping(&(listening(&first) + OTHER));
+    let refused = |live: &LiveHost, path: &Path| {
+        let text = listening(path) + OTHER + "uplink.interface = \"missing0\"\n";
+        live.apply(&text).expect_err("the other port's uplink is missing");
+        assert!(!path.exists(), "the socket of the refused change is left behind");
+    };
+    refused(&live, &second);
+    wait_until_kept(&live, &first);
+    live.apply(&(listening(&second) + OTHER)).unwrap();
+    refused(&live, &third);
+    wait_until_kept(&live, &second);
+    live.hand_over(&(listening(&second) + OTHER));
+    let _peer = StreamPeer::connect(&second);
+    eventually("the link comes up", || live.port().link);
 }

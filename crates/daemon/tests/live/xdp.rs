@@ -133,6 +133,25 @@ fn running_port_changes_its_xdp_mode() {
 }
 
 #[test]
+fn refused_change_of_the_xdp_mode_keeps_the_interface_held() {
+    where_programs_load("xdp::refused_change_of_the_xdp_mode_keeps_the_interface_held", || {
+        const OTHER: &str = "[[port]]\nvfs = 1\n";
+        let live = LiveHost::keeping(&(config("generic") + OTHER));
+        assert!(live.keeps("pf0.xdp.wire0"));
+        for asked in ["native", "best-effort"] {
+            let refused = config(asked) + OTHER + "uplink.interface = \"missing0\"\n";
+            live.apply(&refused).expect_err("the other port's uplink is missing");
+            assert!(live.keeps("pf0.xdp.wire0"), "{asked}");
+        }
+        live.apply(&(config("native") + OTHER)).unwrap();
+        wait_mode(&live, InterfaceMode::Native);
+        eventually("the interface is held for a successor", || live.keeps("pf0.xdp.wire0"));
+        live.apply(&("[[port]]\n".to_owned() + OTHER)).unwrap();
+        assert!(!live.keeps("pf0.xdp.wire0"), "an uplink that has ended is held");
+    });
+}
+
+#[test]
 fn running_host_loads_no_xdp_program_and_names_a_remedy() {
     where_programs_load("xdp::running_host_loads_no_xdp_program_and_names_a_remedy", || {
         let live = LiveHost::keeping("[[port]]\n");

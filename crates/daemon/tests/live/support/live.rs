@@ -10,6 +10,7 @@ use daemon::control::protocol::{
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::{PortSettings, VfSettings};
 use daemon::{ReadyHost, RunningHost};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -86,7 +87,12 @@ impl LiveHost {
 
     /// Returns true if the host keeps a file descriptor with this name for its successor process.
     pub(crate) fn keeps(&self, name: &str) -> bool {
-        self.host.as_ref().unwrap().vault().copy(name).is_some()
+        self.kept(name).is_some()
+    }
+
+    /// Returns a copy of the file descriptor that the host keeps under this name for its successor process.
+    pub(crate) fn kept(&self, name: &str) -> Option<OwnedFd> {
+        self.host.as_ref().unwrap().vault().copy(name)
     }
 
     /// Returns the path of a VF's vfio-user socket, by the VF's index.

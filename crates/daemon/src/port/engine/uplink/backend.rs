@@ -97,14 +97,15 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
         true
     }
 
-    /// Deletes the uplink's socket file when the uplink is dropped, unless [`UplinkBackend::leave`] is called before.
+    /// Keeps the uplink's file descriptors for the successor process, in place of a former uplink's. Deletes its socket file
+    /// when the uplink is dropped, unless [`UplinkBackend::leave`] is called before.
     fn own(&mut self) {}
 
     /// Leaves the uplink's socket file to the successor process.
     fn leave(&mut self) {}
 
-    /// Ends the uplink after its replacement, and releases file descriptors that are kept for the successor process.
-    /// May block.
+    /// Ends the uplink after its replacement, and releases its file descriptors that are kept for the successor process.
+    /// Those of the uplink in use stay. May block.
     fn retire(self: Box<Self>) {}
 }
 

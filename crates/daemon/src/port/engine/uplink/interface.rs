@@ -313,6 +313,10 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
         !self.readable || self.device.is_none()
     }
 
+    fn own(&mut self) {
+        self.watch.own();
+    }
+
     fn retire(self: Box<Self>) {
         let Self { watch, .. } = *self;
         watch.retire();

@@ -14,7 +14,7 @@
 //! Stages are between the port and its uplink (`stages`). If the configuration wants it, they delay, drop and
 //! reorder frames (`impair`), and record the frames of the uplink (`recorder`). They always count.
 //!
-//! `backend` has the trait, and `addresses` has the addresses that ports on one link hold. `interface` implements the trait for
+//! `backend` has the trait, `claimed_name` keeps descriptors for the successor process, and `addresses` has the addresses that ports on one link hold. `interface` implements the trait for
 //! `tap`, `packet` and `xdp`, which implement the trait of `device`.
 //!
 //! No call on the port's thread blocks. Every kind receives whole frames. Some kinds send packets before
@@ -22,6 +22,7 @@
 
 mod addresses;
 mod backend;
+mod claimed_name;
 mod device;
 mod error;
 mod impair;
@@ -207,7 +208,8 @@ impl PortUplink {
         Ok(std::mem::replace(self, next))
     }
 
-    /// Deletes the uplink's socket file when the uplink is dropped, unless [`Self::leave`] is called before.
+    /// Keeps the uplink's file descriptors for the successor process, in place of a former uplink's. Deletes its socket file
+    /// when the uplink is dropped, unless [`Self::leave`] is called before.
     pub(super) fn own(&mut self) {
         self.kind.own();
     }
@@ -217,7 +219,7 @@ impl PortUplink {
         self.kind.leave();
     }
 
-    /// Ends the uplink, and releases file descriptors that are kept for the successor process. May block.
+    /// Ends the uplink, and releases its file descriptors that are kept for the successor process. May block.
     pub(crate) fn retire(self) {
         self.kind.retire();
     }

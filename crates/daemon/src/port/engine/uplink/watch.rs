@@ -12,9 +12,10 @@
 use super::UplinkError;
 use super::addresses::ParentInterface;
 use super::backend::UplinkResources;
+use super::claimed_name::ClaimedName;
 use super::device::{UplinkDevice, kept_as};
 use super::state::InterfaceState;
-use crate::vault::PortFileDescriptorStore;
+use crate::vault::ClaimRank;
 use host::links::{LinkMonitor, LinkNotifications};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::tap::InterfaceName;
@@ -49,20 +50,20 @@ pub(super) enum InterfaceReport<D> {
 enum InterfaceWatcherCommand<D> {
     /// Close this device of the uplink, which the port does not use any more. Closing may block.
     Close(Arc<D>),
+    /// Keep the device's file descriptor for the successor process, in place of a former uplink's.
+    Own(ClaimRank),
     Stop,
 }
 
-/// Handle of a port to the thread that watches its uplink's interface. Dropping it ends the thread, which closes the
-/// device.
+/// Handle of a port to the thread that watches its uplink's interface. Dropping it ends the thread, which closes the device.
 #[derive(Debug)]
 pub(super) struct InterfaceWatcherHandle<D: UplinkDevice> {
     orders: mpsc::Sender<InterfaceWatcherCommand<D>>,
     waker: ThreadWaker,
     news: mpsc::Receiver<InterfaceReport<D>>,
     thread: Option<JoinHandle<()>>,
-    vault: PortFileDescriptorStore,
-    /// Name of the interface, as configured.
-    name: InterfaceName,
+    /// Name under which the device's file descriptor is kept for the successor process.
+    kept: Arc<ClaimedName>,
 }
 
 impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
@@ -76,10 +77,11 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         let (port, name) = (with.vault.port(), name.clone());
         let (links, poller, waker) = Self::descriptors().map_err(UplinkError::Watch)?;
         let ((orders, receiver), (sender, news)) = (mpsc::channel(), mpsc::channel());
+        let kept = Arc::new(ClaimedName::new(with.vault, &kept_as::<D>(&name)));
         let mut watcher = InterfaceWatcher {
             port: port.to_owned(),
-            vault: with.vault.clone(),
-            name: name.clone(),
+            kept: kept.clone(),
+            name,
             terms: terms.clone(),
             links,
             poller,
@@ -94,15 +96,19 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         };
         // The socket for news of links is open already, so no change is missed.
         let seen = match device {
-            Some(device) => watcher.watch_device(device),
+            Some(device) => {
+                kept.keep_if_free(device.kept());
+                // Earlier versions used this name.
+                with.vault.forget_named(D::KIND);
+                watcher.watch_device(device)
+            }
             None => {
                 watcher.drop_device();
                 watcher.gone()
             }
         };
         let thread = with.watcher.spawn(&format!("{port}-uplink"), move || watcher.run())?;
-        let vault = with.vault.clone();
-        Ok((seen, Self { orders, waker, news, thread: Some(thread), vault, name }))
+        Ok((seen, Self { orders, waker, news, thread: Some(thread), kept }))
     }
 
     /// Creates the file descriptors on which the watching thread waits.
@@ -124,10 +130,15 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         self.order(InterfaceWatcherCommand::Close(device));
     }
 
-    /// Ends the watching thread, and releases the file descriptor that is kept for the successor process.
+    /// Keeps the device's file descriptor for the successor process, in place of a former uplink's.
+    pub(super) fn own(&self) {
+        self.order(InterfaceWatcherCommand::Own(ClaimRank::next()));
+    }
+
+    /// Ends the watching thread, and releases its file descriptor that is kept for the successor process.
     pub(super) fn retire(mut self) {
         self.stop();
-        self.vault.forget_named(&kept_as::<D>(&self.name));
+        self.kept.forget();
     }
 
     fn order(&self, order: InterfaceWatcherCommand<D>) {
@@ -153,7 +164,7 @@ impl<D: UplinkDevice> Drop for InterfaceWatcherHandle<D> {
 /// State of the thread that watches an uplink's interface.
 struct InterfaceWatcher<D: UplinkDevice> {
     port: String,
-    vault: PortFileDescriptorStore,
+    kept: Arc<ClaimedName>,
     /// Name of the interface, as configured.
     name: InterfaceName,
     terms: D::Terms,
@@ -228,13 +239,21 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     fn carry_out_orders(&mut self) -> InterfaceWatcherAction {
         let mut next = InterfaceWatcherAction::Look;
         while let Ok(order) = self.orders.try_recv() {
-            let InterfaceWatcherCommand::Close(device) = order else { return InterfaceWatcherAction::Stop };
-            if self.device.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &device)) {
-                self.drop_device();
-                // The port could not use an interface that exists. An immediate retry would fail again.
-                if device.interface().is_some() {
-                    next = InterfaceWatcherAction::Later;
+            match order {
+                InterfaceWatcherCommand::Close(device) => {
+                    if self.device.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &device)) {
+                        self.drop_device();
+                        // The port could not use an interface that exists. An immediate retry would fail again.
+                        if device.interface().is_some() {
+                            next = InterfaceWatcherAction::Later;
+                        }
+                    }
                 }
+                InterfaceWatcherCommand::Own(rank) => {
+                    self.kept.claim(rank);
+                    self.device.iter().for_each(|device| self.kept.keep(device.kept()));
+                }
+                InterfaceWatcherCommand::Stop => return InterfaceWatcherAction::Stop,
             }
         }
         next
@@ -278,8 +297,7 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
             Ok(Some(device)) => {
                 device.set_up();
                 let device = Arc::new(device);
-                // systemd's store may hold two descriptors of one name, so the old one is removed first.
-                self.vault.forget_named(&kept_as::<D>(&self.name));
+                self.kept.keep(device.kept());
                 let seen = self.watch_device(device.clone());
                 let (port, name, up, mtu) = (&self.port, self.name.as_str(), seen.up, seen.mtu);
                 tracing::info!(port, name, up, mtu, "the port is attached to the {} again", D::KIND);
@@ -317,9 +335,6 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
                 "the {kind} is down, and no frame passes; run `ip link set {name} up`"
             );
         }
-        self.vault.keep_named(&kept_as::<D>(&self.name), device.kept());
-        // Earlier versions used this name.
-        self.vault.forget_named(D::KIND);
         (self.device, self.reported) = (Some(device), Some(seen.clone()));
         seen
     }

@@ -9,8 +9,9 @@ use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::limit::LogRateLimit;
 use crate::port::engine::uplink::UplinkError;
 use crate::port::engine::uplink::backend::UplinkResources;
+use crate::port::engine::uplink::claimed_name::ClaimedName;
 use crate::socket_access;
-use crate::vault::PortFileDescriptorStore;
+use crate::vault::{ClaimRank, PortFileDescriptorStore};
 use host::folder;
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::socket::{ReceivedFds, SocketFilePermissions, SocketListener, StreamSocket};
@@ -18,7 +19,7 @@ use i82576::Time;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -43,8 +44,9 @@ enum DialerCommand {
     /// Close the connection to this stream peer, for this reason. Closing may block, because file descriptors may have
     /// come with the bytes.
     Close(StreamSocket, ReceivedFds, &'static str),
-    /// Delete the listening socket's file when the thread ends. No other process serves the socket.
-    Own,
+    /// Keep the listening socket for the successor process, and delete its file when the thread ends. No other process
+    /// serves the socket.
+    Own(ClaimRank),
     /// Leave the listening socket's file to the successor process, which listens on it.
     Leave,
     Stop,
@@ -57,7 +59,8 @@ pub(super) struct DialerHandle {
     waker: ThreadWaker,
     peers: mpsc::Receiver<StreamSocket>,
     thread: Option<JoinHandle<()>>,
-    with: PortFileDescriptorStore,
+    /// Name under which the listening socket is kept for the successor process.
+    kept: Arc<ClaimedName>,
 }
 
 impl DialerHandle {
@@ -69,15 +72,17 @@ impl DialerHandle {
     ) -> Result<Self, UplinkError> {
         let (poller, waker) = (Poller::new()?, ThreadWaker::new()?);
         poller.add(&waker, WAKER, PollInterest::READ)?;
+        let kept = Arc::new(ClaimedName::new(with.vault, LISTENER));
         let listener = match place {
             Place::Connect(_) => None,
-            Place::Listen(path) => Some(listen(path, access, with)?),
+            Place::Listen(path) => Some(listen(path, access, with, &kept)?),
         };
         let ((orders, receiver), (sender, peers)) = (mpsc::channel(), mpsc::channel());
         let dialer = StreamDialer {
             port: with.vault.port().to_owned(),
             place: place.clone(),
             listener,
+            kept: kept.clone(),
             poller,
             waker: waker.clone(),
             orders: receiver,
@@ -92,7 +97,7 @@ impl DialerHandle {
         dialer.wait_for_callers()?;
         let name = format!("{}-uplink", with.vault.port());
         let thread = with.watcher.spawn(&name, move || dialer.run())?;
-        Ok(Self { orders, waker, peers, thread: Some(thread), with: with.vault.clone() })
+        Ok(Self { orders, waker, peers, thread: Some(thread), kept })
     }
 
     /// Returns a newly connected stream peer, if there is one. Never blocks.
@@ -106,9 +111,10 @@ impl DialerHandle {
         self.order(DialerCommand::Close(stream, fds, why));
     }
 
-    /// Deletes the listening socket's file when this handle is dropped.
+    /// Keeps the listening socket for the successor process in place of a former uplink's, and deletes the socket's file
+    /// when this handle is dropped.
     pub(super) fn own(&self) {
-        self.order(DialerCommand::Own);
+        self.order(DialerCommand::Own(ClaimRank::next()));
     }
 
     /// Leaves the listening socket's file to another process, which listens on it.
@@ -116,10 +122,10 @@ impl DialerHandle {
         self.order(DialerCommand::Leave);
     }
 
-    /// Ends the connecting thread, and releases the socket that is kept for the successor process.
+    /// Ends the connecting thread, and releases its socket that is kept for the successor process.
     pub(super) fn retire(mut self) {
         self.stop();
-        self.with.forget_named(LISTENER);
+        self.kept.forget();
     }
 
     fn order(&self, order: DialerCommand) {
@@ -151,6 +157,7 @@ fn listen(
     path: &Path,
     access: SocketFilePermissions,
     with: &UplinkResources<'_>,
+    kept: &ClaimedName,
 ) -> Result<SocketListener, UplinkError> {
     if let Some(listener) = with.vault.copy_named(LISTENER).and_then(|fd| SocketListener::adopt(fd, path)) {
         return Ok(listener);
@@ -158,7 +165,7 @@ fn listen(
     folder::make(path.parent().unwrap_or(Path::new("/")), folder::PASSABLE)
         .map_err(host::socket::SocketFileError::from)?;
     let listener = SocketListener::bind(path, access)?;
-    with.vault.keep_named(LISTENER, listener.as_fd());
+    kept.keep_if_free(listener.as_fd());
     Ok(listener)
 }
 
@@ -179,6 +186,7 @@ struct StreamDialer {
     port: String,
     place: Place,
     listener: Option<SocketListener>,
+    kept: Arc<ClaimedName>,
     poller: Poller,
     waker: ThreadWaker,
     orders: mpsc::Receiver<DialerCommand>,
@@ -252,12 +260,22 @@ impl StreamDialer {
                     drop((stream, fds));
                     self.lose(why, now);
                 }
-                DialerCommand::Own => self.listener.iter_mut().for_each(SocketListener::own),
+                DialerCommand::Own(rank) => self.own(rank),
                 DialerCommand::Leave => self.listener.take().into_iter().for_each(SocketListener::leave),
                 DialerCommand::Stop => return false,
             }
         }
         true
+    }
+
+    /// Keeps the listening socket for the successor process in place of a former uplink's, and makes dropping it delete its
+    /// file.
+    fn own(&mut self, rank: ClaimRank) {
+        if let Some(listener) = &mut self.listener {
+            listener.own();
+            self.kept.claim(rank);
+            self.kept.keep(listener.as_fd());
+        }
     }
 
     /// Logs the loss of the stream's peer, and schedules the next attempt to connect.
