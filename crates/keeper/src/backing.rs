@@ -10,9 +10,11 @@ use host::descriptors::is_same_file;
 
 use crate::message::{KeepFailure, KeeperMessage, KeptFileDescriptors, is_name, value};
 
-/// Separator between the names under which the keeper stores one open file. Names of stored file descriptors do not
-/// contain it.
+/// Separator between the names under which the keeper stores one open file.
 const AND: char = '+';
+/// Characters that systemd's name has encoded, as in a URL, with their codes. An interface, and so the name of its
+/// descriptor, may be called `vm+1`.
+const CODES: [(&str, &str); 2] = [("%", "%25"), ("+", "%2b")];
 
 /// Outcome of a message that was applied to a keeper's shelf and to systemd's store.
 #[derive(Debug, Default)]
@@ -60,12 +62,18 @@ pub(crate) fn apply(
 }
 
 /// Splits systemd's name of a stored file descriptor into the names under which the keeper stores the open file.
-pub(crate) fn split(name: &str) -> impl Iterator<Item = &str> {
-    name.split(AND)
+pub(crate) fn split(name: &str) -> impl Iterator<Item = String> {
+    let decode = |name: &str| {
+        CODES.iter().rev().fold(name.to_owned(), |name, (plain, code)| name.replace(code, plain))
+    };
+    name.split(AND).map(decode)
 }
 
+/// Joins the names under which the keeper stores an open file to one name for systemd.
 fn join(names: &[String]) -> String {
-    names.join(&AND.to_string())
+    let encode =
+        |name: &String| CODES.iter().fold(name.clone(), |name, (plain, code)| name.replace(plain, code));
+    names.iter().map(encode).collect::<Vec<_>>().join(&AND.to_string())
 }
 
 /// Returns the names under which the keeper stores an open file.

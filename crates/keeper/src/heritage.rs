@@ -112,7 +112,7 @@ pub(crate) fn of_systemd() -> Result<KeptFileDescriptors, InheritedFileDescripto
     let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
     for (fd, name) in take_passed(count)?.into_iter().zip(names.split(':')) {
         for name in backing::split(name) {
-            drop(shelf.put(name, fd.try_clone()?));
+            drop(shelf.put(&name, fd.try_clone()?));
         }
     }
     Ok(shelf)

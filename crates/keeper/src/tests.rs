@@ -198,7 +198,7 @@ fn systemd_fd_store_holds_a_shared_open_file_once() {
         for (name, kept) in &store {
             for name in super::backing::split(name) {
                 assert!(
-                    is_same_file(shelf.get(name).unwrap(), kept.as_fd()),
+                    is_same_file(shelf.get(&name).unwrap(), kept.as_fd()),
                     "{name} is the shelf's open file"
                 );
             }
@@ -213,6 +213,26 @@ fn systemd_fd_store_holds_a_shared_open_file_once() {
     step("FDSTORE=1\nFDNAME=b", Some(&second), &["b", "c"]);
     step("FDSTOREREMOVE=1\nFDNAME=b", None, &["c"]);
     step("FDSTOREREMOVE=1\nFDNAME=c", None, &[]);
+}
+
+#[test]
+fn systemd_fd_store_returns_names_with_its_separator() {
+    let (mut shelf, mut store) = (KeptFileDescriptors::default(), Vec::new());
+    let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
+    // A tap may be called `vm+1`.
+    let names = ["pf0.tap.vm+1", "a%2b1", "+", "%", "%25+"];
+    for name in names {
+        backed(&mut shelf, &mut store, &format!("FDSTORE=1\nFDNAME={name}"), Some(&first));
+    }
+    backed(&mut shelf, &mut store, "FDSTORE=1\nFDNAME=x+y", Some(&second));
+    let mut returned: Vec<Vec<String>> =
+        store.iter().map(|(name, _)| super::backing::split(name).collect()).collect();
+    returned.iter_mut().for_each(|names| names.sort_unstable());
+    let mut expected: Vec<String> = names.map(str::to_owned).to_vec();
+    expected.sort_unstable();
+    assert_eq!(returned, [expected, vec!["x+y".to_owned()]]);
+    backed(&mut shelf, &mut store, "FDSTOREREMOVE=1\nFDNAME=x+y", None);
+    assert_eq!(store.len(), 1, "the name is found again");
 }
 
 #[test]
