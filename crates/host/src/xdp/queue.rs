@@ -282,6 +282,11 @@ impl XdpQueue {
         self.sending.left
     }
 
+    /// Returns the number of queued frames that the kernel has not read.
+    pub(super) fn unsent(&mut self) -> u32 {
+        self.sending.tx.unread().unwrap_or_default()
+    }
+
     /// Sends the queued frames. Those that the kernel does not accept remain in the ring for a later flush.
     pub(super) fn flush(&mut self) -> Result<UnsentFrameCounts, BrokenXdpRing> {
         let sending = &mut self.sending;
@@ -298,12 +303,8 @@ impl XdpQueue {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 // The kernel has dropped the next frame: the interface has no carrier, or its queue is full.
                 Err(Errno::BUSY) => lost.no_room += 1,
-                // The interface is down or deleted, and no frame leaves the ring. The kernel must be notified again when the
+                // If the interface is down or deleted, no frame leaves the ring. The kernel must be notified again when the
                 // interface is up: a ring that is full by then takes no frame that would cause a notification.
-                Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
-                    sending.left = sending.tx.unread()? > 0;
-                    return Ok(UnsentFrameCounts { no_link: pending.into(), ..lost });
-                }
                 Ok(()) | Err(_) => break,
             }
         }

@@ -84,6 +84,12 @@ impl XdpQueues {
         self.queues.first().is_some_and(XdpQueue::has_left)
     }
 
+    /// Returns the number of queued frames that the interface has not sent. They leave when it has room and is up, or are
+    /// dropped with this value.
+    pub fn unsent(&mut self) -> u32 {
+        self.queues.first_mut().map_or(0, XdpQueue::unsent)
+    }
+
     /// Sends the queued frames. Those that the interface has no room for remain for a later flush. Returns the
     /// dropped frames.
     pub fn flush(&mut self) -> UnsentFrameCounts {

@@ -256,12 +256,15 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
         }
         ip("link set left0 down");
         let _ = frames.flush();
+        let unsent = frames.unsent();
+        assert!(unsent >= 20, "{unsent}");
         assert_eq!(left.interface().as_deref(), Some("left0"));
         assert!(InterfaceHoldSocket::is_held(left.hold()));
         ip("link del left0");
         assert!(left.interface().is_none() && !InterfaceHoldSocket::is_held(left.hold()));
         assert_eq!(frames.send(&frame(1, 60)), UnsentFrameCounts::default());
-        assert_eq!(frames.flush(), UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() });
+        assert_eq!(frames.flush(), UnsentFrameCounts::default());
+        assert_eq!(frames.unsent(), unsent + 1, "no frame leaves");
         while frames.receive(&mut [0; LONGEST]).unwrap().is_some() {}
         let mut poller = Poller::new().unwrap();
         poller.add(&left, 0, PollInterest::READ).unwrap();
@@ -273,6 +276,38 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
         let refused =
             XdpInterface::open(&name("left0"), program, &XdpTransferMode::ALL, PATIENCE).unwrap_err();
         assert!(matches!(refused, XdpError::Interface(PacketSocketError::NoInterface { .. })), "{refused}");
+    });
+}
+
+/// Returns the number of dropped frames, whatever the reason.
+fn dropped(frames: UnsentFrameCounts) -> u64 {
+    let UnsentFrameCounts { too_long, no_room, no_link } = frames;
+    too_long + no_room + no_link
+}
+
+#[test]
+fn xdp_frames_wait_for_an_interface_that_is_down_or_are_counted() {
+    with_a_pair("xdp counts", 1, |program| {
+        for mode in [XdpTransferMode::Native, XdpTransferMode::Generic] {
+            let left = open(program, &[mode]);
+            let mut frames = left.take_frames().unwrap();
+            let right = PacketSocket::open(&name("right0")).unwrap();
+            wait_until_carries(&mut frames, &right);
+            ip("link set left0 down");
+            let mut lost = 0;
+            for number in 0..1000 {
+                lost += dropped(frames.send(&frame(number as u8 % 200, 60)));
+            }
+            lost += dropped(frames.flush());
+            assert_eq!(u64::from(frames.unsent()), 1000 - lost, "{mode}");
+            ip("link set left0 up");
+            eventually("the frames leave", || {
+                lost += dropped(frames.flush());
+                frames.unsent() == 0
+            });
+            let came = arrived_at_packet_socket(&right, 1000 - lost as usize);
+            assert_eq!(came.len() as u64, 1000 - lost, "{mode}");
+        }
     });
 }
 

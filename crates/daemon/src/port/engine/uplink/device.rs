@@ -108,6 +108,11 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// Returns the number of queued frames that the device has not sent. [`UplinkDevice::clear`] drops them.
+    fn unsent(_burst: &mut Self::Burst) -> u32 {
+        0
+    }
+
     /// Returns the number of frames that the port did not receive in time, since the device was opened.
     fn missed(&self) -> u64 {
         0

@@ -141,6 +141,7 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
     fn detach(&mut self, poller: &Poller) {
         if let Some(device) = self.device.take() {
             self.record.drops.missed += device.missed();
+            self.record.drops.no_link += u64::from(D::unsent(&mut self.burst));
             // The watcher closes the descriptor, which removes it from the poller too. So a failure here has no
             // consequence.
             let _ = poller.remove(&*device);

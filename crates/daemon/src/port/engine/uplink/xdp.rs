@@ -225,6 +225,10 @@ impl UplinkDevice for XdpDevice {
         })
     }
 
+    fn unsent(burst: &mut XdpBurst) -> u32 {
+        burst.frames.as_mut().map_or(0, XdpQueues::unsent)
+    }
+
     fn missed(&self) -> u64 {
         match self {
             Self::Xdp(device) => device.missed(),
