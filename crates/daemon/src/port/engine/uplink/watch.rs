@@ -9,8 +9,11 @@
 //!
 //! The port handles the changes (`interface`).
 
+mod links;
+#[cfg(test)]
+mod tests;
+
 use super::UplinkError;
-use super::addresses::ParentInterface;
 use super::backend::UplinkResources;
 use super::claimed_name::ClaimedName;
 use super::device::{UplinkDevice, kept_as};
@@ -19,6 +22,7 @@ use crate::vault::ClaimRank;
 use host::links::{LinkMonitor, LinkNotifications};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::tap::InterfaceName;
+use links::{InterfaceLinks, state_of};
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -90,7 +94,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
             news: sender,
             port_waker: with.port.clone(),
             device: None,
-            index: 0,
+            index: None,
             reported: None,
             complaint: None,
         };
@@ -162,13 +166,13 @@ impl<D: UplinkDevice> Drop for InterfaceWatcherHandle<D> {
 }
 
 /// State of the thread that watches an uplink's interface.
-struct InterfaceWatcher<D: UplinkDevice> {
+struct InterfaceWatcher<D: UplinkDevice, L> {
     port: String,
     kept: Arc<ClaimedName>,
     /// Name of the interface, as configured.
     name: InterfaceName,
     terms: D::Terms,
-    links: LinkMonitor,
+    links: L,
     poller: Poller,
     waker: ThreadWaker,
     orders: mpsc::Receiver<InterfaceWatcherCommand<D>>,
@@ -176,15 +180,15 @@ struct InterfaceWatcher<D: UplinkDevice> {
     port_waker: ThreadWaker,
     device: Option<Arc<D>>,
     /// Index of the attached interface in the host's network namespace; 0, which no interface has, if it was never
-    /// there.
-    index: u32,
+    /// there. `None` until the kernel has answered.
+    index: Option<u32>,
     /// State of the interface that was last reported to the port.
     reported: Option<InterfaceState>,
     /// Last logged reason why attaching to the interface failed.
     complaint: Option<String>,
 }
 
-impl<D: UplinkDevice> InterfaceWatcher<D> {
+impl<D: UplinkDevice, L: InterfaceLinks> InterfaceWatcher<D, L> {
     fn run(mut self) {
         // The first check is due at once, because an interface in another namespace sends no news here.
         let mut now = Instant::now();
@@ -228,7 +232,7 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         }
         let (ours, named) = (self.index, self.name.as_str());
         let heard = if news {
-            self.links.hear(|index, name| index == ours || name == named)?
+            self.links.hear(|index, name| ours == Some(index) || name == named)?
         } else {
             LinkNotifications::Unrelated
         };
@@ -260,10 +264,12 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     }
 
     /// Checks the interface, and reports a change to the port. Returns the delay until the next check, if it must
-    /// be polled.
+    /// be polled or the kernel did not answer.
     fn check(&mut self) -> Option<Duration> {
         if let Some(device) = self.device.clone() {
-            if let Some(seen) = self.see(&device) {
+            if let Some(seen) = state_of(&*device, &mut self.index, &mut self.links) {
+                // The kernel did not answer: the port keeps its link and its addresses until it does.
+                let Ok(seen) = seen else { return Some(RETRY) };
                 let elsewhere = seen.mtu.is_none();
                 if self.reported.as_ref() != Some(&seen) {
                     self.log_change(&seen);
@@ -316,17 +322,21 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     /// Closes the device after its interface was deleted. A kept copy of its file descriptor shows a successor process
     /// that the port had a device.
     fn drop_device(&mut self) {
-        (self.device, self.reported, self.index) = (None, None, 0);
+        (self.device, self.reported, self.index) = (None, None, None);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
         tracing::warn!(port, name, "the {kind} is gone; the port attaches again when the {kind} is back");
     }
 
     /// Begins to watch the interface of a newly attached device. Returns the interface's state.
     fn watch_device(&mut self, device: Arc<D>) -> InterfaceState {
-        let found = device.interface().and_then(|name| self.links.look_up(&name).ok().flatten());
-        self.index = found.map_or(0, |link| link.index);
-        // If the interface was deleted meanwhile, news of that will follow.
-        let seen = self.see(&device).unwrap_or_else(|| self.gone());
+        self.index = None;
+        let seen = match state_of(&*device, &mut self.index, &mut self.links) {
+            Some(Ok(seen)) => seen,
+            // The next check asks the kernel again.
+            Some(Err(_)) => InterfaceState::unknown(self.name.to_string(), device.is_up_elsewhere()),
+            // The interface was deleted meanwhile, and news of that will follow.
+            None => self.gone(),
+        };
         if !seen.up {
             let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
             tracing::warn!(
@@ -342,25 +352,6 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     /// Returns the state that is reported for an interface that does not exist.
     fn gone(&self) -> InterfaceState {
         InterfaceState::unknown(self.name.to_string(), false)
-    }
-
-    /// Returns the present state of the interface, or `None` if it was deleted.
-    fn see(&mut self, device: &D) -> Option<InterfaceState> {
-        let interface = device.interface()?;
-        let here = self.links.look_up(&interface);
-        // A question that the kernel did not answer says nothing: the port keeps its link and its addresses.
-        if here.is_err() && self.reported.is_some() {
-            return self.reported.clone();
-        }
-        // Another index means another interface. The attached one has this name in another namespace.
-        Some(match here.ok().flatten().filter(|link| link.index == self.index) {
-            Some(link) => {
-                let parent = ParentInterface { namespace: self.links.namespace(), index: link.parent };
-                let (carrier, mtu) = (Some(link.carrier), Some(link.mtu));
-                InterfaceState { interface, up: link.up, carrier, mtu, parent: Some(parent) }
-            }
-            None => InterfaceState::unknown(interface, device.is_up_elsewhere()),
-        })
     }
 
     fn send(&self, news: InterfaceReport<D>) {

@@ -1,0 +1,58 @@
+//! Questions to the kernel about the interface that the watcher watches.
+
+use crate::port::engine::uplink::addresses::ParentInterface;
+use crate::port::engine::uplink::device::UplinkDevice;
+use crate::port::engine::uplink::state::InterfaceState;
+use host::links::{LinkMonitor, LinkNotifications, NetworkLinkState};
+use std::io;
+
+/// Kernel's view of the network interfaces of one namespace, which a test replaces.
+pub(super) trait InterfaceLinks {
+    /// Reads pending notifications about interfaces. `related` returns true for an interface of interest, given its index
+    /// and name.
+    fn hear(&mut self, related: impl FnMut(u32, &str) -> bool) -> io::Result<LinkNotifications>;
+
+    /// Requests the present state of an interface. Returns `None` if no interface has the name.
+    fn look_up(&mut self, name: &str) -> io::Result<Option<NetworkLinkState>>;
+
+    /// Returns the inode of the network namespace.
+    fn namespace(&self) -> u64;
+}
+
+impl InterfaceLinks for LinkMonitor {
+    fn hear(&mut self, related: impl FnMut(u32, &str) -> bool) -> io::Result<LinkNotifications> {
+        self.hear(related)
+    }
+
+    fn look_up(&mut self, name: &str) -> io::Result<Option<NetworkLinkState>> {
+        self.look_up(name)
+    }
+
+    fn namespace(&self) -> u64 {
+        self.namespace()
+    }
+}
+
+/// Returns the present state of the device's interface, or `None` if it was deleted. `index` is the interface's index in the
+/// host's network namespace, or 0 if it is in another one; the first answer of the kernel sets it.
+pub(super) fn state_of<D: UplinkDevice>(
+    device: &D,
+    index: &mut Option<u32>,
+    links: &mut impl InterfaceLinks,
+) -> Option<io::Result<InterfaceState>> {
+    let interface = device.interface()?;
+    let found = match links.look_up(&interface) {
+        Ok(found) => found,
+        Err(error) => return Some(Err(error)),
+    };
+    let index = *index.get_or_insert(found.as_ref().map_or(0, |link| link.index));
+    // Another index means another interface. The attached one has this name in another namespace.
+    Some(Ok(match found.filter(|link| link.index == index) {
+        Some(link) => {
+            let parent = ParentInterface { namespace: links.namespace(), index: link.parent };
+            let (carrier, mtu) = (Some(link.carrier), Some(link.mtu));
+            InterfaceState { interface, up: link.up, carrier, mtu, parent: Some(parent) }
+        }
+        None => InterfaceState::unknown(interface, device.is_up_elsewhere()),
+    }))
+}

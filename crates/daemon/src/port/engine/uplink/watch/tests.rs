@@ -1,0 +1,132 @@
+//! Tests of the watcher with a kernel that does not answer each question. Live tests cover interfaces that change.
+
+use super::*;
+use crate::port::engine::uplink::device::UplinkReceiveOutcome;
+use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
+use host::eventfd::EventFd;
+use host::links::NetworkLinkState;
+use host::packet::UnsentFrameCounts;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Network interfaces of a namespace that has only the interface `eth7`.
+struct OneInterface {
+    up: bool,
+    /// False while the kernel has no memory for an answer.
+    answers: bool,
+}
+
+impl InterfaceLinks for OneInterface {
+    fn hear(&mut self, _related: impl FnMut(u32, &str) -> bool) -> io::Result<LinkNotifications> {
+        Ok(LinkNotifications::Related)
+    }
+
+    fn look_up(&mut self, name: &str) -> io::Result<Option<NetworkLinkState>> {
+        if !self.answers {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let link = NetworkLinkState { index: 7, up: self.up, carrier: self.up, mtu: 1500, parent: 7 };
+        Ok((name == "eth7").then_some(link))
+    }
+
+    fn namespace(&self) -> u64 {
+        1
+    }
+}
+
+/// Device that is attached to `eth7` and moves no frame.
+#[derive(Debug)]
+struct IdleDevice(EventFd);
+
+impl AsFd for IdleDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl UplinkDevice for IdleDevice {
+    const KIND: &'static str = "idle";
+    type Terms = ();
+    type Burst = ();
+
+    fn open(_name: &InterfaceName, (): &()) -> Result<Self, UplinkError> {
+        Ok(Self(EventFd::new()?))
+    }
+
+    fn adopt(_fd: OwnedFd, _name: &InterfaceName, (): &()) -> Option<Self> {
+        None
+    }
+
+    fn open_existing(_name: &InterfaceName, (): &()) -> Result<Option<Self>, (String, bool)> {
+        Ok(None)
+    }
+
+    fn interface(&self) -> Option<String> {
+        Some("eth7".into())
+    }
+
+    fn is_up_elsewhere(&self) -> bool {
+        false
+    }
+
+    fn set_up(&self) {}
+
+    fn transmit(&self, (): &mut (), _frame: &[u8]) -> UnsentFrameCounts {
+        UnsentFrameCounts::default()
+    }
+
+    fn receive(&self, (): &mut (), _into: &mut [u8]) -> io::Result<UplinkReceiveOutcome> {
+        Ok(UplinkReceiveOutcome::Empty)
+    }
+}
+
+/// Creates the watcher of `eth7`, which is up, and the port's end of its reports.
+fn watcher(
+    answers: bool,
+) -> (InterfaceWatcher<IdleDevice, OneInterface>, mpsc::Receiver<InterfaceReport<IdleDevice>>) {
+    let (sender, reports) = mpsc::channel();
+    let store = PortFileDescriptorStore::new(&FileDescriptorStore::default(), "pf0");
+    let mut watcher = InterfaceWatcher {
+        port: "pf0".into(),
+        kept: Arc::new(ClaimedName::new(&store, "idle.eth7")),
+        name: "eth7".parse().unwrap(),
+        terms: (),
+        links: OneInterface { up: true, answers },
+        poller: Poller::new().unwrap(),
+        waker: ThreadWaker::new().unwrap(),
+        orders: mpsc::channel().1,
+        news: sender,
+        port_waker: ThreadWaker::new().unwrap(),
+        device: None,
+        index: None,
+        reported: None,
+        complaint: None,
+    };
+    watcher.watch_device(Arc::new(IdleDevice(EventFd::new().unwrap())));
+    (watcher, reports)
+}
+
+/// Returns the reported change of the interface: whether it is up, and its MTU.
+fn change(reports: &mpsc::Receiver<InterfaceReport<IdleDevice>>) -> Option<(bool, Option<u32>)> {
+    match reports.try_recv().ok()? {
+        InterfaceReport::Changed(seen) => Some((seen.up, seen.mtu)),
+        other => panic!("unexpected report of the watcher: {other:?}"),
+    }
+}
+
+#[test]
+fn change_that_the_kernel_does_not_describe_is_asked_again() {
+    let (mut watcher, reports) = watcher(true);
+    assert_eq!((watcher.check(), change(&reports)), (None, None), "the interface has not changed");
+    (watcher.links.up, watcher.links.answers) = (false, false);
+    assert_eq!((watcher.check(), change(&reports)), (Some(RETRY), None), "the kernel does not answer");
+    watcher.links.answers = true;
+    assert_eq!((watcher.check(), change(&reports)), (None, Some((false, Some(1500)))));
+}
+
+#[test]
+fn interface_is_found_after_an_unanswered_first_question() {
+    let (mut watcher, reports) = watcher(false);
+    assert_eq!((watcher.check(), change(&reports)), (Some(RETRY), None));
+    watcher.links.answers = true;
+    assert_eq!((watcher.check(), change(&reports)), (None, Some((true, Some(1500)))));
+}
