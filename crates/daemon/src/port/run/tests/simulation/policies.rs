@@ -109,11 +109,13 @@ impl PolicyModel {
                     open.any = changes;
                     open.tagged = if sender.vlan == 0 { open.tagged } else { changes };
                 }
-                if sender.may_spoof && sender.ips == SimulatedIps::Any {
+                if sender.may_spoof {
                     // Such a guest chooses its VLAN too, unless a port VLAN replaces its tags.
                     let chooses = sender.vlan == 0 && !sender.is_quarantined && !receiver.is_quarantined;
-                    open.tagged = if chooses { changes } else { open.tagged };
-                    open.spoofed = if sender.connects(receiver) { changes } else { open.spoofed };
+                    open.tagged = if chooses && passes_guard { changes } else { open.tagged };
+                    // A guard of source addresses keeps IP in others' names back.
+                    let passes = sender.connects(receiver) && sender.ips == SimulatedIps::Any;
+                    open.spoofed = if passes { changes } else { open.spoofed };
                 }
             }
         }
@@ -214,4 +216,18 @@ fn trusted_guest_may_keep_an_address_that_it_had() {
     model.begin(0, SimulatedPolicy::default());
     model.end(0, SimulatedPolicy::default());
     assert!(!model.has_had_name(0, true, model.changes()));
+}
+
+#[test]
+fn unchecked_guest_with_own_address_may_send_a_tag() {
+    let own = SimulatedPolicy { may_spoof: true, ips: SimulatedIps::Own, ..SimulatedPolicy::default() };
+    let in_vlan = SimulatedPolicy { vlan: 8, ..SimulatedPolicy::default() };
+    let mut model = PolicyModel::new(3);
+    for (vf, policy) in [(0, own), (1, in_vlan), (2, in_vlan)] {
+        model.begin(vf, policy);
+        model.end(vf, policy);
+    }
+    let sent = model.changes();
+    assert!(model.may_pass_tagged(0, 1, sent), "frames 0 to 1 are UDP");
+    assert!(!model.may_pass_tagged(0, 2, sent) && !model.may_pass_spoofed(0, 1, sent));
 }
