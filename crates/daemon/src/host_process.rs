@@ -323,8 +323,12 @@ impl RunningHost {
 
 impl Drop for RunningHost {
     fn drop(&mut self) {
-        if self.vault.is_kept() && !self.ends.load(Ordering::Acquire) {
-            return self.give_up();
+        if !self.ends.load(Ordering::Acquire) {
+            // The host notices the death of its keeper by a message that fails.
+            self.vault.say("STATUS=a defect ends this process");
+            if self.vault.is_kept() {
+                return self.give_up();
+            }
         }
         if self.api.is_some() || self.control.is_some() {
             self.end();

@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::fchmod;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -28,6 +29,10 @@ const MAX_PATH: usize = 107;
 
 /// Timeout of the lock on a socket's folder. Another host holds it for a few system calls; a test holds it for longer.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 600 } else { 1 });
+
+/// True once another process has held the lock of a folder for the whole timeout. Any user who may list the folder can: that delays a
+/// host once, and not for each of its sockets.
+static LOCK_IS_HELD: AtomicBool = AtomicBool::new(false);
 
 /// Reason why a socket file could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +127,7 @@ impl SocketListener {
         folder::check(folder_of(path))?;
         // Until it listens: before that, this socket refuses connections like that of a dead process, and another host that
         // starts now would remove its file.
-        let _lock = folder::lock(folder_of(path), LOCK_TIMEOUT);
+        let _lock = lock_folder_of(path);
         remove_stale(path, &address)?;
         let fd = new_socket().map_err(failure(path, "create"))?;
         // The file inherits the socket's mode, which excludes other users from the start.
@@ -256,6 +261,17 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketFileE
         std::fs::remove_file(path).map_err(|source| system(path, "replace", source))?;
     }
     Ok(())
+}
+
+/// Locks the folder of a socket as [`folder::lock`] does. Waits at most once in a process for a lock that is not released.
+fn lock_folder_of(path: &Path) -> Option<OwnedFd> {
+    let began = Instant::now();
+    let timeout = if LOCK_IS_HELD.load(Ordering::Relaxed) { Duration::ZERO } else { LOCK_TIMEOUT };
+    let lock = folder::lock(folder_of(path), timeout);
+    if lock.is_none() && began.elapsed() >= LOCK_TIMEOUT {
+        LOCK_IS_HELD.store(true, Ordering::Relaxed);
+    }
+    lock
 }
 
 pub(super) fn folder_of(path: &Path) -> &Path {

@@ -9,6 +9,7 @@ use crate::port::PortThreadCommand;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Test client of a VF that waits for the reply to every request.
@@ -84,8 +85,12 @@ fn removed_port_that_panics_while_it_ends_ends_again() {
     let mut client = BlockingVfioClient::connect(&folder.path().join("pf1vf0/vf.sock"));
     client.identity();
     let handle = host.ports().lock()[1].handle.clone();
+    // The port finds both orders in one turn.
+    let (go_on, until) = mpsc::channel();
+    assert!(handle.send(PortThreadCommand::Stall(until)));
     host.ports().end("pf1");
-    assert!(handle.send(PortThreadCommand::Panic), "a port with a client ends later");
+    assert!(handle.send(PortThreadCommand::Panic));
+    drop(go_on);
     host.ports().await_ends(|name| name == "pf1").unwrap();
     assert_eq!(client.0.read(&mut [0]).unwrap(), 0);
     assert!(host.vault().copy("pf1.journal").is_none() && host.vault().copy("pf0.journal").is_some());
@@ -109,10 +114,14 @@ fn removed_port_that_was_given_up_leaves_nothing() {
             client.identity();
         }
         let handle = host.ports().lock()[1].handle.clone();
+        // The port finds both orders in one turn.
+        let (go_on, until) = mpsc::channel();
+        assert!(handle.send(PortThreadCommand::Stall(until)));
         if removed_first {
             host.ports().end("pf1");
         }
         assert!(handle.send(PortThreadCommand::Panic));
+        drop(go_on);
         let deadline = Instant::now() + Duration::from_secs(60);
         while !removed_first && !host.ports().is_given_up("pf1") {
             assert!(Instant::now() < deadline, "the port is not given up");

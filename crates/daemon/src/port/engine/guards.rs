@@ -82,7 +82,8 @@ impl PortEngine {
     pub(in crate::port) fn restore_stations(&mut self, saved: Option<SavedStations>, now: Time) {
         if self.card.is_hosted() {
             let empty = || SavedStations { key: self.station_key, began: now, ..SavedStations::default() };
-            let saved = saved.unwrap_or_else(empty);
+            // The key of a record without stations may be that of a plane that had none, which is known to everyone.
+            let saved = saved.filter(|saved| !saved.stations.is_empty()).unwrap_or_else(empty);
             self.station_key = saved.key;
             self.card.guards_mut().restore_stations(&saved, now);
         }

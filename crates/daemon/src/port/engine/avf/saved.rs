@@ -186,8 +186,8 @@ impl AvfCard {
         let parts = AvfCardParts { card, pf, pf_memory, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
         avf.asking = asking;
-        // The guests' memory is not mapped yet, and a message to it would stop its queue: messages of changed settings wait
-        // until their VFs are bus masters again.
+        // The guests' memory is not mapped yet, and a message to it would stop its queue: a changed link's message waits until
+        // its VF is a bus master again. The notice of a reset does not: the reset drops it, and drivers find the reset.
         VfIndex::first(vfs).for_each(|vf| avf.card.nic.set_bus_master(vf.get(), false));
         avf.decide(&still_decided(config, &before, &policies), guests, now)
             .map_err(|(vf, error)| PortEngineStartError::Card(format!("VF {vf}: {error}")))?;

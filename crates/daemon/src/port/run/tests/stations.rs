@@ -45,11 +45,6 @@ impl WiredPort {
     fn succeed(mut self) -> ClaimingPort {
         self.port.world.host.1.wires = WireRegistry::default();
         self.port.world.succeed();
-        eprintln!(
-            "DBG2 {:?} {}",
-            self.port.world.port.engine.save_stations(),
-            self.port.world.port.engine.station_version()
-        );
         self.port
     }
 }
@@ -122,6 +117,15 @@ fn stations(count: u32) -> SavedStations {
 fn predecessor_without_a_record_of_stations_is_continued() {
     successors_serve(&record_of(&[]));
     successors_serve(&[]);
+}
+
+/// A port whose PF a guest drives has no stations, and saves the key 0, by which a station could choose addresses that evict others.
+#[test]
+fn record_without_stations_gives_the_table_no_key() {
+    let mut port = WiredPort::open().port;
+    let engine = &mut port.world.port.engine;
+    engine.restore_stations(Some(SavedStations::default()), Time::ZERO);
+    assert_ne!(engine.save_stations().key, 0);
 }
 
 #[test]
