@@ -1,7 +1,14 @@
-//! Tests of the watcher with a kernel that does not answer each question. Live tests cover interfaces that change.
+//! Tests of the watcher with a kernel that does not answer each question, and of an uplink whose device fails. Live tests
+//! cover interfaces that change.
 
 use super::*;
+use crate::config::HostConfig;
+use crate::confine::ThreadSandboxes;
+use crate::port::PortCommandInbox;
+use crate::port::engine::uplink::backend::{UplinkBackend, UplinkPollContext};
 use crate::port::engine::uplink::device::UplinkReceiveOutcome;
+use crate::port::engine::uplink::interface::InterfaceUplink;
+use crate::port::engine::uplink::{ParentAddressRegistry, WireRegistry, XdpPrograms};
 use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::eventfd::EventFd;
 use host::links::NetworkLinkState;
@@ -33,7 +40,7 @@ impl InterfaceLinks for OneInterface {
     }
 }
 
-/// Device that is attached to `eth7` and moves no frame.
+/// Device that is attached to `eth7`, sends none of three queued frames, and cannot be read.
 #[derive(Debug)]
 struct IdleDevice(EventFd);
 
@@ -75,7 +82,11 @@ impl UplinkDevice for IdleDevice {
     }
 
     fn receive(&self, (): &mut (), _into: &mut [u8]) -> io::Result<UplinkReceiveOutcome> {
-        Ok(UplinkReceiveOutcome::Empty)
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    fn unsent((): &mut ()) -> u32 {
+        3
     }
 }
 
@@ -129,4 +140,28 @@ fn interface_is_found_after_an_unanswered_first_question() {
     assert_eq!((watcher.check(), change(&reports)), (Some(RETRY), None));
     watcher.links.answers = true;
     assert_eq!((watcher.check(), change(&reports)), (None, Some((true, Some(1500)))));
+}
+
+#[test]
+fn frames_unsent_by_a_detached_device_are_counted_as_dropped() {
+    let file = HostConfig::check(HostConfig::parse("").unwrap(), std::path::Path::new("/run")).unwrap();
+    let threads = ThreadSandboxes::prepare(&file).unwrap();
+    let (store, (inbox, _handle)) = (FileDescriptorStore::default(), PortCommandInbox::new().unwrap());
+    let resources = UplinkResources {
+        vault: &PortFileDescriptorStore::new(&store, "pf0"),
+        port: &inbox.waker,
+        watcher: &threads.control,
+        wires: &WireRegistry::default(),
+        parents: &ParentAddressRegistry::default(),
+        programs: &XdpPrograms::default(),
+        now: i82576::Time::ZERO,
+    };
+    let name = "eth7".parse().unwrap();
+    let mut uplink = InterfaceUplink::<IdleDevice>::open(&name, &(), &resources).unwrap();
+    let poller = Poller::new().unwrap();
+    let at = UplinkPollContext { poller: &poller, token: 0, now: i82576::Time::ZERO };
+    uplink.join(at).unwrap();
+    assert_eq!(uplink.receive(&mut [0; 64]), None, "the device cannot be read");
+    assert!(uplink.follow(at), "the uplink detaches from the device");
+    assert_eq!(uplink.status(at.now).unwrap().drops.no_link, 3);
 }
