@@ -33,9 +33,10 @@ impl SimulatedWorld {
     /// the rate permits, at any length of the ring, and in a long flood it sends as much.
     pub(super) fn flood(&mut self, (from, to): (usize, usize), rate: u32, seed: u64) -> Result<(), String> {
         let is_linked = self.guests[from].has_link() && !self.host.borrow().is_uplink_gone();
-        let sends = to != from && is_linked && !self.guests[from].is_hostile();
-        let Some(address) = self.guests[to].mac().filter(|_| sends) else { return Ok(()) };
         let policy = self.host.borrow().policies.of(from);
+        // A guest may not know yet that its VF is in quarantine.
+        let may_send = is_linked && !policy.is_quarantined && !self.guests[from].is_hostile();
+        let Some(address) = self.guests[to].mac().filter(|_| to != from && may_send) else { return Ok(()) };
         if policy.rate != rate {
             self.set_policy(from, SimulatedPolicy { rate, ..policy }, None)?;
         }
