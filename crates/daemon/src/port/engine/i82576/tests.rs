@@ -4,12 +4,9 @@ use super::hal::{I82576PfHal, RunningCardHal};
 use crate::config::HostConfig;
 use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
-use crate::port::command::PortCommandInbox;
 use crate::port::engine::bus::GuestBus;
-use crate::port::engine::uplink::{
-    ParentAddressRegistry, PortUplink, UplinkResources, WireRegistry, XdpPrograms,
-};
-use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
+use crate::port::engine::uplink::PortUplink;
+use crate::port::engine::uplink::test_support::with_resources;
 use driver::Hal;
 use i82576::{MacAddress, Time};
 use nic::{Nic, NicConfig};
@@ -22,17 +19,7 @@ fn each_access_of_the_pf_driver_asks_the_switch() {
     let config = HostConfig::parse("[[port]]\nvfs = 1\n").unwrap();
     let config = HostConfig::check(config, Path::new("/run/softiov")).unwrap();
     let threads = ThreadSandboxes::prepare(&config).unwrap();
-    let (store, (inbox, _handle)) = (FileDescriptorStore::default(), PortCommandInbox::new().unwrap());
-    let resources = UplinkResources {
-        vault: &PortFileDescriptorStore::new(&store, "pf0"),
-        port: &inbox.waker,
-        watcher: &threads.control,
-        wires: &WireRegistry::default(),
-        parents: &ParentAddressRegistry::default(),
-        programs: &XdpPrograms::default(),
-        now: Time::ZERO,
-    };
-    let mut uplink = PortUplink::open(&config.ports[0], &resources).unwrap();
+    let mut uplink = with_resources(|resources| PortUplink::open(&config.ports[0], resources).unwrap());
     let mut bus = GuestBus::new(("pf0", &[CardFamily::I82576]), 1 << 30, &threads.helper).unwrap();
     let mut nic = Nic::new(NicConfig { mac: own, iov: true, loopback: None });
     let guard = PortGuard { checks_claims: true, ..PortGuard::default() };

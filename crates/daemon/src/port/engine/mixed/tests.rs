@@ -5,15 +5,12 @@ use super::{MixedCard, PortCard};
 use crate::config::file::CardFamily;
 use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
-use crate::port::command::PortCommandInbox;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::error::InheritedStateError;
-use crate::port::engine::uplink::{
-    ParentAddressRegistry, PortUplink, UplinkResources, WireRegistry, XdpPrograms,
-};
+use crate::port::engine::uplink::PortUplink;
+use crate::port::engine::uplink::test_support::with_resources;
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
-use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use i82576::{MacAddress, Time};
 use pcie::{Function, VfIndex};
 use plane::{PortIndex, UnpluggedWire};
@@ -153,19 +150,7 @@ fn link_and_policy_reach_the_vfs_of_both_families() {
 
 /// Returns the uplink of a port without one.
 fn no_uplink(config: &PortConfig) -> PortUplink {
-    let file = HostConfig::check(HostConfig::parse("").unwrap(), Path::new("/run")).unwrap();
-    let threads = ThreadSandboxes::prepare(&file).unwrap();
-    let (store, (inbox, _handle)) = (FileDescriptorStore::default(), PortCommandInbox::new().unwrap());
-    let resources = UplinkResources {
-        vault: &PortFileDescriptorStore::new(&store, "pf0"),
-        port: &inbox.waker,
-        watcher: &threads.control,
-        wires: &WireRegistry::default(),
-        parents: &ParentAddressRegistry::default(),
-        programs: &XdpPrograms::default(),
-        now: Time::ZERO,
-    };
-    PortUplink::open(config, &resources).unwrap()
+    with_resources(|resources| PortUplink::open(config, resources).unwrap())
 }
 
 #[test]

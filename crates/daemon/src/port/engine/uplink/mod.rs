@@ -36,6 +36,8 @@ mod stages;
 mod state;
 mod stream;
 mod tap;
+#[cfg(test)]
+pub(in crate::port) mod test_support;
 mod watch;
 mod xdp;
 

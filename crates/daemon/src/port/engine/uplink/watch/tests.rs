@@ -2,13 +2,10 @@
 //! cover interfaces that change.
 
 use super::*;
-use crate::config::HostConfig;
-use crate::confine::ThreadSandboxes;
-use crate::port::PortCommandInbox;
 use crate::port::engine::uplink::backend::{UplinkBackend, UplinkPollContext};
 use crate::port::engine::uplink::device::UplinkReceiveOutcome;
 use crate::port::engine::uplink::interface::InterfaceUplink;
-use crate::port::engine::uplink::{ParentAddressRegistry, WireRegistry, XdpPrograms};
+use crate::port::engine::uplink::test_support::with_resources;
 use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::eventfd::EventFd;
 use host::links::NetworkLinkState;
@@ -144,20 +141,9 @@ fn interface_is_found_after_an_unanswered_first_question() {
 
 #[test]
 fn frames_unsent_by_a_detached_device_are_counted_as_dropped() {
-    let file = HostConfig::check(HostConfig::parse("").unwrap(), std::path::Path::new("/run")).unwrap();
-    let threads = ThreadSandboxes::prepare(&file).unwrap();
-    let (store, (inbox, _handle)) = (FileDescriptorStore::default(), PortCommandInbox::new().unwrap());
-    let resources = UplinkResources {
-        vault: &PortFileDescriptorStore::new(&store, "pf0"),
-        port: &inbox.waker,
-        watcher: &threads.control,
-        wires: &WireRegistry::default(),
-        parents: &ParentAddressRegistry::default(),
-        programs: &XdpPrograms::default(),
-        now: i82576::Time::ZERO,
-    };
     let name = "eth7".parse().unwrap();
-    let mut uplink = InterfaceUplink::<IdleDevice>::open(&name, &(), &resources).unwrap();
+    let mut uplink =
+        with_resources(|resources| InterfaceUplink::<IdleDevice>::open(&name, &(), resources).unwrap());
     let poller = Poller::new().unwrap();
     let at = UplinkPollContext { poller: &poller, token: 0, now: i82576::Time::ZERO };
     uplink.join(at).unwrap();
