@@ -10,7 +10,7 @@
 //! | `start`, `ring`, `queue` | a ring of a device: its start and its position; a ring of either format |
 //! | [`rules`], `tables` | the policy of a VF, and the switch's tables that follow from it |
 //! | `transmit` | a transmit ring: packets and their headers |
-//! | `packet` | offload requests of a packet |
+//! | `packet`, `paused` | offload requests of a packet; a packet that waits between two segments |
 //! | `source`, `bursts` | transmit rings as sources of frames, one by one and in bursts |
 //! | `learn`, `announce` | the address of a VF whose rules have none; announcements of guests that have moved |
 //! | `deliver` | frames into receive rings, and their buffers back to the driver |
@@ -42,6 +42,7 @@ mod merge;
 mod moderation;
 mod packet;
 mod part;
+mod paused;
 mod polling;
 mod queue;
 mod receive;
@@ -58,6 +59,7 @@ mod work;
 
 pub use card::{KnownGuest, Nic};
 pub use device::DeviceCounters;
+pub use paused::PausedPacket;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
 pub use moderation::InterruptIntervals;
 pub use part::DetachedDevice;

@@ -40,20 +40,27 @@ impl PacketOffloadRequest {
             ..OffloadRequest::default()
         };
         let Some(cut) = asked.segmentation else { return Some(Self { request: plain, ..Self::default() }) };
+        // The header of a packet to segment requests TCP's checksum, so the packet has to start its TCP header where the sum begins.
+        let starts_there = |request: &OffloadRequest| request.mac_length + request.ip_length == checksum.start();
+        Self::segmented(head, cut.size.get()).filter(|packet| starts_there(&packet.request))
+    }
+
+    /// Returns the offload requests of a packet to cut into segments of `size` payload bytes, given its first bytes. Returns `None`
+    /// if it is no TCP packet.
+    pub(crate) fn segmented(head: &[u8], size: u16) -> Option<Self> {
         let headers = FrameHeaders::parse(head);
-        if headers.l4 != TransportHeaderKind::Tcp || headers.l4_offset != checksum.start() {
-            return None;
-        }
+        let is_ipv4 = headers.l3 == NetworkHeaderKind::Ipv4;
         let request = OffloadRequest {
             mac_length: headers.l3_offset,
-            ip_length: headers.l4_offset - headers.l3_offset,
+            ip_length: headers.l4_offset.checked_sub(headers.l3_offset)?,
             l4_length: headers.l4_length,
-            ipv4: headers.l3 == NetworkHeaderKind::Ipv4,
-            ip_checksum: headers.l3 == NetworkHeaderKind::Ipv4,
+            ipv4: is_ipv4,
+            ip_checksum: is_ipv4,
+            l4: Some(TransportProtocol::Tcp),
+            l4_checksum: true,
             seed_has_length: true,
-            ..plain
         };
-        Some(Self { request, mss: Some(cut.size.get()), other: None })
+        (headers.l4 == TransportHeaderKind::Tcp).then_some(Self { request, mss: Some(size), other: None })
     }
 
     /// Returns true if the packet requests a checksum.

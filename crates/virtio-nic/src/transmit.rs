@@ -25,7 +25,7 @@ const PLAIN_START: usize = 34;
 const BUFFERS_PER_COST: usize = 8;
 /// Length of the longest packet to segment, in bytes: an IPv6 header, 65,535 bytes behind it, and an Ethernet header
 /// with two tags. A longer one is no IP packet, and would let its driver make the card allocate any amount of memory.
-const LONGEST_PACKET: usize = 40 + 65_535 + 22;
+pub(crate) const LONGEST_PACKET: usize = 40 + 65_535 + 22;
 /// Number of bytes at the start of a packet in which its headers must lie.
 const LOOK: usize = 256;
 

@@ -5,7 +5,7 @@ mod fields;
 mod tests;
 
 use super::envelope::seal;
-use super::{AvfPortState, I82576PortState, PortSoftwareState, SavedState, is_kind, read};
+use super::{AvfPortState, I82576PortState, PortSoftwareState, SavedState, VhostClientState, is_kind, read};
 use fields::LackingField;
 
 /// Encoding of a kind of saved state by an earlier program.
@@ -26,12 +26,19 @@ pub(crate) struct EarlierProgram {
 
 const NEGOTIATION: LackingField = ("NicState", "negotiation");
 const SHARED_ADDRESS: LackingField = ("VfPolicy", "share_mac");
+/// Encoding of a vhost-user client without the packet that waits for a rate.
+const FRONT_END: EarlierEncoding =
+    EarlierEncoding { kind: VhostClientState::KIND, version: 1, lacks: &[("VhostClientState", "paused")] };
 
 /// Earlier programs, the latest first. The table in `docs/decisions/14` has their versions.
-pub(crate) const EARLIER_PROGRAMS: [EarlierProgram; 2] = [
+pub(crate) const EARLIER_PROGRAMS: [EarlierProgram; 3] = [
+    EarlierProgram { before: "PAUSED", encodings: &[FRONT_END] },
     EarlierProgram {
         before: "42195cff",
-        encodings: &[EarlierEncoding { kind: I82576PortState::KIND, version: 3, lacks: &[NEGOTIATION] }],
+        encodings: &[
+            EarlierEncoding { kind: I82576PortState::KIND, version: 3, lacks: &[NEGOTIATION] },
+            FRONT_END,
+        ],
     },
     EarlierProgram {
         before: "d4356287",
@@ -62,6 +69,7 @@ impl EarlierProgram {
             _ if is_kind::<I82576PortState>(bytes) => self.encode::<I82576PortState>(bytes),
             _ if is_kind::<PortSoftwareState>(bytes) => self.encode::<PortSoftwareState>(bytes),
             _ if is_kind::<AvfPortState>(bytes) => self.encode::<AvfPortState>(bytes),
+            _ if is_kind::<VhostClientState>(bytes) => self.encode::<VhostClientState>(bytes),
             _ => bytes.to_vec(),
         }
     }

@@ -6,7 +6,7 @@ use super::card::CardState;
 use super::envelope::{SavedState, SavedStateError, decode};
 use super::mixed::MixedPortState;
 use super::port::{I82576PortState, PortSoftwareState};
-use super::vhost::VhostClientState;
+use super::vhost::{VhostClientState, VhostClientStateV1};
 use super::virtio::VirtioPortState;
 use super::{avf_v5, v3};
 use crate::totals::PortCounterTotals;
@@ -103,5 +103,12 @@ impl SavedState for MixedPortState {
 
 impl SavedState for VhostClientState {
     const KIND: [u8; 4] = *b"vhst";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
+
+    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
+        match version {
+            1 => decode::<VhostClientStateV1>(body).map(Self::from),
+            found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
+        }
+    }
 }

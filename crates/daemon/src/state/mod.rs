@@ -39,5 +39,5 @@ pub use mixed::MixedPortState;
 pub use plane::guard::SavedStations;
 pub use port::{I82576PortState, PortSoftwareState};
 pub use versions::check_version;
-pub use vhost::VhostClientState;
+pub use vhost::{SavedPausedPacket, VhostClientState};
 pub use virtio::{PausedVirtioPortState, VirtioPortState};

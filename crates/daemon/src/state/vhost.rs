@@ -2,6 +2,7 @@
 
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
+use virtio_nic::PausedPacket;
 
 /// Saved state of a vhost-user client. Its socket, eventfds and files of guest memory are kept beside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,4 +15,50 @@ pub struct VhostClientState {
     pub address: Option<MacAddress>,
     /// True if the guest has moved here from another card and has not used an address yet.
     pub has_arrived: bool,
+    /// Packet of the guest that waits for its VF's rate between two of its segments.
+    pub paused: Option<SavedPausedPacket>,
+}
+
+/// Packet that is paused between two of its segments, as [`virtio_nic::PausedPacket`] has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "PausedPacket")]
+pub struct SavedPausedPacket {
+    /// Queue pair of the packet's transmit ring.
+    pub queue: u8,
+    /// Number of segments that have left.
+    pub sent: u32,
+    /// Number of payload bytes per segment.
+    pub segment_size: u16,
+    /// Bytes of the whole packet.
+    pub bytes: Vec<u8>,
+}
+
+impl From<PausedPacket> for SavedPausedPacket {
+    fn from(packet: PausedPacket) -> Self {
+        let PausedPacket { queue, sent, segment_size, bytes } = packet;
+        Self { queue, sent, segment_size, bytes }
+    }
+}
+
+impl From<SavedPausedPacket> for PausedPacket {
+    fn from(saved: SavedPausedPacket) -> Self {
+        let SavedPausedPacket { queue, sent, segment_size, bytes } = saved;
+        Self { queue, sent, segment_size, bytes }
+    }
+}
+
+/// Saved state of a vhost-user client in version 1: a paused packet was lost.
+#[derive(Deserialize)]
+pub(super) struct VhostClientStateV1 {
+    session: Vec<u8>,
+    positions: Vec<(u32, u32)>,
+    address: Option<MacAddress>,
+    has_arrived: bool,
+}
+
+impl From<VhostClientStateV1> for VhostClientState {
+    fn from(state: VhostClientStateV1) -> Self {
+        let VhostClientStateV1 { session, positions, address, has_arrived } = state;
+        Self { session, positions, address, has_arrived, paused: None }
+    }
 }

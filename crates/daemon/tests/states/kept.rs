@@ -14,7 +14,7 @@ use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
     self, AvfPortState, CardState, HeldAddresses, I82576PortState, MixedPortState, PausedVirtioPortState,
-    PortCounterTotals, PortSoftwareState, SavedState, SavedStations, VhostClientState, VirtioPortState,
+    PortCounterTotals, PortSoftwareState, SavedPausedPacket, SavedState, SavedStations, VhostClientState, VirtioPortState,
 };
 use driver::conduct::{QuarantineCause, VfConductMonitor};
 use driver::pf::SavedPortPolicy;
@@ -160,6 +160,7 @@ fn rich_vhost() -> VhostClientState {
         positions: vec![(0, 0x1234), (1, 0x8005_8005)],
         address: Some(MacAddress([2, 0, 0, 0, 0, 7])),
         has_arrived: true,
+        paused: Some(SavedPausedPacket { queue: 1, sent: 2, segment_size: 1_000, bytes: vec![1, 2, 3] }),
     }
 }
 

@@ -46,7 +46,15 @@ fn derived_schema(encoding: &EarlierEncoding, newest: u32) -> Vec<String> {
             .filter(|(name, _)| line.split_once(": ").is_some_and(|(of, _)| of == *name));
         of_type.fold(line.to_owned(), |line, (_, field)| without_field(&line, field))
     };
-    kept(encoding.kind, newest, "schema").lines().map(derive).collect()
+    let newest = kept(encoding.kind, newest, "schema");
+    let derived: Vec<_> = newest.lines().map(derive).collect();
+    // A type that only the missing fields have is missing too.
+    let (newest, earlier) = (newest.as_str(), derived.join("\n"));
+    let is_named = |schema: &str, line: &str| {
+        line.split_once(": ").is_some_and(|(name, _)| schema.contains(&format!("TypeName(\"{name}\")")))
+    };
+    let is_kept = |line: &String| is_named(&earlier, line) || !is_named(newest, line);
+    derived.into_iter().filter(is_kept).collect()
 }
 
 /// Returns today's version of a kind that has earlier encodings.
@@ -55,6 +63,7 @@ fn newest(kind: [u8; 4]) -> u32 {
         (I82576PortState::KIND, I82576PortState::VERSION),
         (PortSoftwareState::KIND, PortSoftwareState::VERSION),
         (AvfPortState::KIND, AvfPortState::VERSION),
+        (VhostClientState::KIND, VhostClientState::VERSION),
     ];
     versions.iter().find(|(of, _)| *of == kind).expect("a kind with earlier encodings").1
 }

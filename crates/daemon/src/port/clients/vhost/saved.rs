@@ -14,7 +14,7 @@ use crate::port::clients::device::VfioFunction;
 use crate::port::clients::holdings::ClientResources;
 use crate::port::clients::journal::{ClientMessageProgress, SavedDmaWindow, SavedEventfd};
 use crate::port::tokens::RINGS;
-use crate::state::{self, SavedStateError, VhostClientState};
+use crate::state::{self, SavedPausedPacket, SavedStateError, VhostClientState};
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::shared::{SharedMemory, SharedMemoryError};
@@ -86,6 +86,9 @@ impl VhostUserConnection {
         with_nic(device, |nic, vf| {
             saved.positions.iter().for_each(|(ring, position)| nic.continue_ring(vf, *ring, *position));
             nic.continue_guest(vf, KnownGuest { address: saved.address, has_arrived: saved.has_arrived });
+            if let Some(paused) = saved.paused {
+                nic.continue_packet(vf, &paused.into());
+            }
         });
     }
 
@@ -160,10 +163,12 @@ impl VhostUserConnection {
         let session = self.session.save()?;
         let known = with_nic(device, |nic, vf| {
             let position = |ring| Some((ring, nic.ring_position(vf, ring)?));
-            ((0..RINGS).filter_map(position).collect(), nic.known_guest(vf))
+            let positions = (0..RINGS).filter_map(position).collect();
+            (positions, nic.known_guest(vf), nic.paused_packet(vf).map(SavedPausedPacket::from))
         });
-        let (positions, KnownGuest { address, has_arrived }) = known.unwrap_or_default();
-        let file = store(&state::write(&VhostClientState { session, positions, address, has_arrived })?)?;
+        let (positions, KnownGuest { address, has_arrived }, paused) = known.unwrap_or_default();
+        let state = VhostClientState { session, positions, address, has_arrived, paused };
+        let file = store(&state::write(&state)?)?;
         let [stream, replies, _] = device.own.successor.begin();
         let keeper = device.own.successor.keeper(0);
         keeper.keep(stream, self.stream.as_fd());

@@ -20,10 +20,11 @@ impl LifeConditions {
     pub(super) fn draw(seed: u64, families: &[SimulatedFamily]) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ CONDITIONS);
         let of = |family| families.iter().any(|function| function.of_card() == family);
-        // The earlier programs had no virtio functions, and only the first change was one of the AVF's state.
+        // The first program's port states are today's. Only the first change of a port's was one of the AVF's state, and these
+        // programs had no virtio functions.
         let programs: &[Option<usize>] = match (of(CardFamily::I82576), of(CardFamily::Virtio)) {
-            (true, _) => &[None, Some(0), Some(1)],
-            (false, false) => &[None, Some(1)],
+            (true, _) => &[None, Some(1), Some(2)],
+            (false, false) => &[None, Some(2)],
             (false, true) => &[None],
         };
         let program = programs[random.usize(0..programs.len())];
@@ -54,7 +55,7 @@ mod tests {
             let actions = [Attach { guest: 0 }, Attach { guest: 1 }, burst, upgrade, burst, upgrade, burst];
             let steps = (0..).zip(actions).map(|(seed, action)| SimulatedStep { action, turns: 2, seed });
             let (i82576, avf) = (SimulatedFamily::I82576, SimulatedFamily::Avf);
-            for (family, program) in [(i82576, 0), (i82576, 1), (avf, 1)] {
+            for (family, program) in [(i82576, 1), (i82576, 2), (avf, 2)] {
                 let life = SimulatedLife {
                     families: vec![family; 2],
                     has_uplink: false,

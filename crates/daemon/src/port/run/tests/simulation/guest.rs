@@ -116,7 +116,7 @@ impl SimulatedGuest {
         self.disturbances += 1;
         self.reset_causes = self.present_causes();
         // The port serves a former client to its end first.
-        let is_behind = self.place.host.borrow().clients_of(self.index()).0;
+        let is_behind = self.place.host.borrow().is_behind(self.index());
         let longest = self.place.host.borrow().longest_answer;
         let attached = self.attach_function();
         if is_behind {

@@ -316,3 +316,31 @@ fn link_set_before_a_hand_over_reaches_an_avf_guest() {
         ],
     );
 }
+
+#[test]
+fn packet_that_waits_for_a_rate_survives_a_hand_over() {
+    use SimulatedAction::*;
+    // A receiver without offloads gets the packet's segments.
+    let virtio = |offloads| SimulatedFamily::Virtio {
+        packed: true,
+        events: true,
+        in_order: true,
+        offloads,
+        descriptors: 64,
+    };
+    let limited = SimulatedPolicy { rate: 10, ..SimulatedPolicy::default() };
+    check_life(
+        "packet_that_waits_for_a_rate_survives_a_hand_over",
+        false,
+        vec![virtio(true), virtio(false)],
+        &[
+            (SetPolicy { guest: 0, policy: limited, disk: None }, 0, 1),
+            (Attach { guest: 0 }, 5, 2),
+            (Attach { guest: 1 }, 5, 3),
+            (Burst { slow: None, rounds: 1, death: None }, 5, 7),
+            (SendTcp { from: 0, to: 1, packets: 1, payload: 12_509, mss: 1_448 }, 4, 4),
+            (HandOver { succeeds: true }, 4, 5),
+            (Burst { slow: None, rounds: 20, death: None }, 5, 6),
+        ],
+    );
+}

@@ -2,6 +2,14 @@
 
 use super::{SimulatedHost, slot_of_vf};
 use crate::port::clients::slot::OfferedFunction;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
+
+/// Returns true if a listening socket has a client in its queue.
+fn is_ready(listener: &impl AsFd) -> bool {
+    let listener = PollFd::new(listener, PollFlags::IN);
+    poll(&mut [listener], Some(&Timespec::default())).expect("the kernel can poll") > 0
+}
 
 impl SimulatedHost {
     /// Returns true if a VF's function has accepted a client, and the number of clients that it has refused.
@@ -9,6 +17,14 @@ impl SimulatedHost {
         let slots = self.port.as_ref().expect("a port runs between two steps").clients.slots();
         let slot = &slots[slot_of_vf(slots, vf).expect("each VF is offered")];
         (slot.connection().is_some(), slot.refusals.count)
+    }
+
+    /// Returns true if a VF's function has a former client to end before it serves the next: one that it has accepted, one in the
+    /// queue of its socket, or one whose descriptors its worker still closes.
+    pub(in super::super) fn is_behind(&self, vf: usize) -> bool {
+        let slots = self.port.as_ref().expect("a port runs between two steps").clients.slots();
+        let slot = &slots[slot_of_vf(slots, vf).expect("each VF is offered")];
+        slot.connection().is_some() || slot.is_worker_behind || slot.endpoint.listener().is_some_and(is_ready)
     }
 
     /// Returns the first of these VFs with a message that the port has not handled, or a reply that it has not sent.
