@@ -59,10 +59,10 @@ mod work;
 
 pub use card::{KnownGuest, Nic};
 pub use device::DeviceCounters;
-pub use paused::PausedPacket;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
 pub use moderation::InterruptIntervals;
 pub use part::DetachedDevice;
+pub use paused::PausedPacket;
 pub use ring::{RingStartError, forget_position};
 pub use rules::{VfRules, VlanMembership};
 pub use start::RingStartParameters;

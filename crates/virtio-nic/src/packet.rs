@@ -41,7 +41,8 @@ impl PacketOffloadRequest {
         };
         let Some(cut) = asked.segmentation else { return Some(Self { request: plain, ..Self::default() }) };
         // The header of a packet to segment requests TCP's checksum, so the packet has to start its TCP header where the sum begins.
-        let starts_there = |request: &OffloadRequest| request.mac_length + request.ip_length == checksum.start();
+        let starts_there =
+            |request: &OffloadRequest| request.mac_length + request.ip_length == checksum.start();
         Self::segmented(head, cut.size.get()).filter(|packet| starts_there(&packet.request))
     }
 

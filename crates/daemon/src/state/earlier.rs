@@ -32,7 +32,7 @@ const FRONT_END: EarlierEncoding =
 
 /// Earlier programs, the latest first. The table in `docs/decisions/14` has their versions.
 pub(crate) const EARLIER_PROGRAMS: [EarlierProgram; 3] = [
-    EarlierProgram { before: "PAUSED", encodings: &[FRONT_END] },
+    EarlierProgram { before: "9878842c", encodings: &[FRONT_END] },
     EarlierProgram {
         before: "42195cff",
         encodings: &[

@@ -14,7 +14,8 @@ use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
     self, AvfPortState, CardState, HeldAddresses, I82576PortState, MixedPortState, PausedVirtioPortState,
-    PortCounterTotals, PortSoftwareState, SavedPausedPacket, SavedState, SavedStations, VhostClientState, VirtioPortState,
+    PortCounterTotals, PortSoftwareState, SavedPausedPacket, SavedState, SavedStations, VhostClientState,
+    VirtioPortState,
 };
 use driver::conduct::{QuarantineCause, VfConductMonitor};
 use driver::pf::SavedPortPolicy;

@@ -4,6 +4,7 @@
 use crate::vault::PortFileDescriptorStore;
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Maximum bytes of one copy of a record: the counters of 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
@@ -63,6 +64,8 @@ impl SavedRecord {
             memory.write(place + LENGTH, note).and_then(|()| memory.write(place, &length.to_ne_bytes()));
         if written.is_ok() {
             let _ = memory.write(0, &(next as u64).to_ne_bytes());
+            // The next record overwrites the copy that was valid until here, and must not begin earlier.
+            compiler_fence(Ordering::SeqCst);
         }
     }
 

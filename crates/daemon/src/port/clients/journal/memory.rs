@@ -2,12 +2,17 @@
 
 use crate::port::moments::pass_moment;
 use host::shared::SharedMemory;
+use std::sync::atomic::{Ordering, compiler_fence};
 
-/// Stores words in the journal in order, each with one store. Offsets from `layout` are aligned and inside the memory.
+/// Stores words in the journal in order, each with one store, before any bytes that [`store`] stores later. Offsets from `layout` are
+/// aligned and inside the memory.
 pub(super) fn put(memory: &SharedMemory, at: u64, words: &[u64]) {
     for (word, at) in words.iter().zip((at..).step_by(8)) {
         pass_moment();
         store(memory, at, &word.to_ne_bytes());
+        // The word may make saved bytes invalid that are overwritten next. A killed process leaves the stores that it has executed, so
+        // only the compiler could change their order.
+        compiler_fence(Ordering::SeqCst);
     }
 }
 
