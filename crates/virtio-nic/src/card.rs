@@ -9,7 +9,7 @@ use crate::rules::VfRules;
 use crate::scratch::FrameScratchMemory;
 use crate::start::RingStartParameters;
 use alloc::vec::Vec;
-use pcie::{Bus, VfSet};
+use pcie::{Bus, VfIndex, VfSet};
 use plane::PortIndex;
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
@@ -32,6 +32,8 @@ pub struct Nic {
     /// Earliest time at which a delayed frame may leave, or a delayed interrupt is due, as of the last call of
     /// [`Nic::visit_ready`].
     pub(crate) due: Option<Time>,
+    /// VFs with a dropped packet, some of whose segments have left, since the last call of [`Nic::visit_ready`].
+    pub(crate) dropped: VfSet,
     /// Addresses of guests that [`Nic::announce`] announces, at most one of each VF.
     pub(crate) announcements: Vec<(u8, MacAddress)>,
     /// Scratch memory for the frames of one call to the card.
@@ -47,6 +49,7 @@ impl Nic {
             devices,
             changed: TableChanges::default(),
             due: None,
+            dropped: VfSet::NONE,
             announcements,
             scratch: FrameScratchMemory::default(),
         };
@@ -113,28 +116,34 @@ impl Nic {
         let (port, accepted) = (PortIndex::of_field(vf.into()), device.accepted);
         device.forget_buffers(number);
         device.has_arrived |= !device.is_known_guest && start.has_run_elsewhere;
-        let started = device.ring_mut(number).ok_or(missing)?.start(port, start, accepted, bus);
+        let ring = device.ring_mut(number).ok_or(missing)?;
+        let before = ring.position();
+        let started = ring.start(port, start, accepted, bus);
+        // A driver that begins elsewhere is another one, and the packet that waits is of the one before.
+        let is_other_driver = before.is_some() && before != ring.position();
         device.count_pairs();
         started?;
+        if is_other_driver && device.drop_paused_packet() {
+            self.note_dropped(vf);
+        }
         // The driver may have made packets available, and notified the device, before the device could see it.
         self.make_ready(vf, number);
         Ok(())
     }
 
-    /// Stops the use of a ring until the transport starts it again. The ring keeps its position.
+    /// Stops the use of a ring until the transport starts it again: its memory or its addresses change. The ring keeps its position,
+    /// and the VF keeps its guest's address, since the same driver continues.
     pub fn pause_ring(&mut self, vf: u8, ring: u32) {
-        self.stop_ring(vf, ring);
+        if let Some(device) = self.device_mut(vf) {
+            device.pause(ring);
+        }
     }
 
     /// Stops a ring. Returns the ring base (vhost-user's encoding of the position) at which another device continues
     /// the ring.
     pub fn stop_ring(&mut self, vf: u8, ring: u32) -> u32 {
         let Some(device) = self.devices.get_mut(usize::from(vf)) else { return 0 };
-        device.forget_buffers(ring);
-        device.leave_ring(ring);
-        let position = device.ring_mut(ring).map_or(0, |ring| ring.halt());
-        device.count_pairs();
-        device.is_known_guest = true;
+        let position = device.pause(ring);
         if !device.has_ring() {
             device.has_arrived = false;
             // The next driver may use another address.
@@ -143,6 +152,11 @@ impl Nic {
             }
         }
         position
+    }
+
+    /// Counts a packet that is dropped after some of its segments have left, at the next visit.
+    pub(crate) fn note_dropped(&mut self, vf: u8) {
+        self.dropped = self.dropped.or([VfIndex::of_field(vf.into())].into_iter().collect());
     }
 
     /// Returns the ring base at which another device continues a ring, which may be live. Returns `None` for a ring that has
@@ -196,7 +210,11 @@ impl Nic {
     pub fn reset(&mut self, vf: u8) {
         let Some(device) = self.device_mut(vf) else { return };
         let (rules, counters) = (core::mem::take(&mut device.rules), device.counters);
+        let waits = device.drop_paused_packet();
         *device = VirtioDevice { rules, counters, ..VirtioDevice::default() };
+        if waits {
+            self.note_dropped(vf);
+        }
         self.cancel_announcement(vf);
         self.changed.note_by(vf);
     }

@@ -126,6 +126,23 @@ impl VirtioDevice {
         }
     }
 
+    /// Stops the use of a ring. Returns its position.
+    pub(crate) fn pause(&mut self, ring: u32) -> u32 {
+        self.forget_buffers(ring);
+        self.leave_ring(ring);
+        let position = self.ring_mut(ring).map_or(0, |ring| ring.halt());
+        self.count_pairs();
+        self.is_known_guest = true;
+        position
+    }
+
+    /// Drops the packet that is paused between two of its segments. Returns false if there is none.
+    pub(crate) fn drop_paused_packet(&mut self) -> bool {
+        let waits = !self.held.is_empty();
+        self.held.clear();
+        waits
+    }
+
     /// Counts the queue pairs that may receive: the first ones whose receive rings are live.
     pub(crate) fn count_pairs(&mut self) {
         self.pairs = self.receive.iter().take_while(|receive| receive.ring.is_live()).count() as u16;

@@ -34,10 +34,15 @@ pub(crate) fn learn<B: Bus>(
     };
     let (ready, mut useless) = (devices[vf].ready, 0);
     for queue in (0..MAX_PAIRS).filter(|queue| ready >> queue & 1 != 0) {
-        // The rest of a paused packet waits for no address: its first segments have left.
         if devices[vf].held.is_of(queue as u8) {
-            useless |= 1 << queue;
-            continue;
+            // The rest of a paused packet waits for no address: its first segments have left. A VF with a check of its sources would
+            // be charged with spoofing for it.
+            if !devices[vf].rules.spoof_check {
+                useless |= 1 << queue;
+                continue;
+            }
+            devices[vf].drop_paused_packet();
+            plane.ledger.of(port).tx_unclaimed += 1;
         }
         let (source, cost) = first_source(&mut devices[vf], queue, port, bus);
         plane.shares.charge(port, cost);

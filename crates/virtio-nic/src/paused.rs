@@ -43,12 +43,17 @@ impl Nic {
         Some(PausedPacket { queue, sent: packet.sent, segment_size, bytes: bytes.to_vec() })
     }
 
-    /// Continues a packet that was paused in another process: its other segments leave after its ring has started. Returns false,
-    /// with nothing changed, if no VF can have such a packet.
+    /// Continues a packet that was paused in another process: its other segments leave after its ring has started. Returns false if
+    /// the VF cannot have such a packet, which is then dropped.
     pub fn continue_packet(&mut self, vf: u8, packet: &PausedPacket) -> bool {
-        let device = self.devices.get_mut(usize::from(vf)).filter(|device| device.held.is_empty());
-        let Some((device, memory)) = device.zip(packet.memory()) else { return false };
-        device.held = memory;
+        let Some(device) = self.devices.get_mut(usize::from(vf)) else { return false };
+        match packet.memory().filter(|_| device.held.is_empty()) {
+            Some(memory) => device.held = memory,
+            None => {
+                self.note_dropped(vf);
+                return false;
+            }
+        }
         true
     }
 }

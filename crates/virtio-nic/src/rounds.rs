@@ -4,6 +4,7 @@
 use crate::card::Nic;
 use crate::learn::learn;
 use crate::limits::MAX_VFS;
+use core::mem;
 use pcie::Bus;
 use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
@@ -35,6 +36,9 @@ impl Nic {
     ) -> bool {
         self.scratch.now = plane.now;
         self.due = None;
+        for vf in mem::take(&mut self.dropped).iter() {
+            plane.ledger.of(PortIndex::of_field(vf.index() as u32)).tx_unclaimed += 1;
+        }
         // Before the rings, which may spend the VF's credit in every round.
         let mut more = !self.announcements.is_empty() && self.send_announcements(plane, bus, wire);
         let mut due = self.due;

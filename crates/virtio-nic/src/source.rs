@@ -45,8 +45,9 @@ impl<B: Bus> VirtioFramePathState<'_, B> {
         let Self { devices, scratch, bus } = self;
         let mut left = false;
         if let Some(device) = devices.get_mut(usize::from(sender.port.get())) {
-            if !device.rules.enabled || device.held.is_of(sender.queue) {
-                device.held.clear();
+            let may_drop = !device.rules.enabled || device.held.is_of(sender.queue);
+            if may_drop && device.drop_paused_packet() {
+                lane.counters().tx_unclaimed += 1;
             }
             match scratch.sent.fetch(device, sender, budget, *bus) {
                 Ok(any) => {

@@ -70,12 +70,12 @@ impl PreparedPort {
     /// Checks that this program can continue a port of a host process that still runs.
     ///
     /// # Errors
-    /// [`PortStartError`]: the port's saved state is of another version, or damaged.
+    /// [`PortStartError`]: the saved state of the port or of a client is of another version, or damaged.
     pub(crate) fn check_saved(
         config: &PortConfig,
         vault: &FileDescriptorStore,
     ) -> Result<(), PortStartError> {
-        check_versions(&PortFileDescriptorStore::new(vault, &config.name))
+        check_versions(config, &PortFileDescriptorStore::new(vault, &config.name))
     }
 
     /// Opens a port: creates its card, drivers, sockets and uplink, or resumes those whose file descriptors the

@@ -92,11 +92,23 @@ fn letters(kind: &[u8; 4]) -> String {
 /// # Errors
 /// [`SavedStateError::Unwritable`] if the value cannot be encoded, or is too long.
 pub fn write<T: SavedState>(state: &T) -> Result<Vec<u8>, SavedStateError> {
-    let body = postcard::to_allocvec(state).map_err(|_| SavedStateError::Unwritable)?;
+    write_version(T::KIND, T::VERSION, state)
+}
+
+/// Encodes the body of a version in its envelope.
+///
+/// # Errors
+/// [`SavedStateError::Unwritable`] if the value cannot be encoded, or is too long.
+pub(super) fn write_version(
+    kind: [u8; 4],
+    version: u32,
+    body: &impl Serialize,
+) -> Result<Vec<u8>, SavedStateError> {
+    let body = postcard::to_allocvec(body).map_err(|_| SavedStateError::Unwritable)?;
     if body.len() > MOST {
         return Err(SavedStateError::Unwritable);
     }
-    Ok(seal(T::KIND, T::VERSION, &body))
+    Ok(seal(kind, version, &body))
 }
 
 /// Puts the body of a saved state into its envelope.

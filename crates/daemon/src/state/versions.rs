@@ -1,21 +1,24 @@
-//! Check that this program reads a port's saved state, before it takes the port from a process that still runs.
+//! Check that this program reads the saved states of a port and its clients, before it takes the port from a process that still runs.
 
 use super::envelope::{SavedState, SavedStateError, read, unseal};
-use super::{AvfPortState, I82576PortState, MixedPortState, PortSoftwareState, VirtioPortState};
+use super::{
+    AvfPortState, I82576PortState, MixedPortState, PortSoftwareState, VhostClientState, VirtioPortState,
+};
 
-/// Kinds of a port's saved states, with their newest versions.
-const NEWEST: [([u8; 4], u32); 5] = [
+/// Kinds of the saved states of ports and clients, with their newest versions.
+const NEWEST: [([u8; 4], u32); 6] = [
     (I82576PortState::KIND, I82576PortState::VERSION),
     (PortSoftwareState::KIND, PortSoftwareState::VERSION),
     (AvfPortState::KIND, AvfPortState::VERSION),
     (VirtioPortState::KIND, VirtioPortState::VERSION),
     (MixedPortState::KIND, MixedPortState::VERSION),
+    (VhostClientState::KIND, VhostClientState::VERSION),
 ];
 
-/// Checks that a port's saved state has a version that this program reads.
+/// Checks that the saved state of a port or a client has a version that this program reads.
 ///
 /// # Errors
-/// [`SavedStateError`]: the state is damaged, of a later version, or no state of a port.
+/// [`SavedStateError`]: the state is damaged, of a later version, or of another kind.
 pub fn check_version(bytes: &[u8]) -> Result<(), SavedStateError> {
     let (kind, found, _) = unseal(bytes)?;
     let newest = NEWEST.iter().find(|(known, _)| *known == kind).map(|(_, newest)| *newest);

@@ -1,5 +1,6 @@
 //! Saved state of a vhost-user client, for a planned hand-over of its port.
 
+use super::envelope::{SavedState, SavedStateError, write, write_version};
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
 use virtio_nic::PausedPacket;
@@ -47,8 +48,8 @@ impl From<SavedPausedPacket> for PausedPacket {
     }
 }
 
-/// Saved state of a vhost-user client in version 1: a paused packet was lost.
-#[derive(Deserialize)]
+/// Saved state of a vhost-user client in version 1, which has no packet that waits.
+#[derive(Serialize, Deserialize)]
 pub(super) struct VhostClientStateV1 {
     session: Vec<u8>,
     positions: Vec<(u32, u32)>,
@@ -60,5 +61,38 @@ impl From<VhostClientStateV1> for VhostClientState {
     fn from(state: VhostClientStateV1) -> Self {
         let VhostClientStateV1 { session, positions, address, has_arrived } = state;
         Self { session, positions, address, has_arrived, paused: None }
+    }
+}
+
+impl VhostClientState {
+    /// Encodes the state for the successor process: in version 1 if no packet waits, so that an earlier program continues the client
+    /// too.
+    ///
+    /// # Errors
+    /// [`SavedStateError::Unwritable`].
+    pub fn encode(self) -> Result<Vec<u8>, SavedStateError> {
+        if self.paused.is_some() {
+            return write(&self);
+        }
+        let Self { session, positions, address, has_arrived, .. } = self;
+        write_version(Self::KIND, 1, &VhostClientStateV1 { session, positions, address, has_arrived })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::read;
+
+    #[test]
+    fn earlier_program_reads_a_client_without_waiting_packet() {
+        let waits = SavedPausedPacket { queue: 0, sent: 1, segment_size: 500, bytes: vec![1; 1_000] };
+        let client =
+            VhostClientState { session: vec![1, 2], has_arrived: true, ..VhostClientState::default() };
+        for (paused, version) in [(None, 1), (Some(waits), 2)] {
+            let client = VhostClientState { paused, ..client.clone() };
+            let bytes = client.clone().encode().unwrap();
+            assert_eq!((bytes[12], read::<VhostClientState>(&bytes)), (version, Ok(client)));
+        }
     }
 }

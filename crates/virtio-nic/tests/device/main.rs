@@ -17,6 +17,7 @@ mod notifications;
 mod offloads;
 mod packets;
 mod parts;
+mod paused;
 #[path = "../../../plane/src/tests/pings.rs"]
 mod pings;
 mod policies;

@@ -163,6 +163,27 @@ fn vf_without_a_mac_address_learns_that_of_its_first_frame() {
     assert!(machine.wire.sent.is_empty());
 }
 
+/// A VMM pauses the rings of a running driver when guest memory is added, and when a migration begins.
+#[test]
+fn paused_rings_keep_the_address_of_their_driver() {
+    let mut machine = machine();
+    machine.nic.set_rules(0, VfRules::default());
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[]));
+    machine.poll(0);
+    for ring in 0..2 {
+        machine.nic.pause_ring(0, ring);
+    }
+    assert!(machine.nic.take_changed().is_none(), "the switch's tables stay");
+    for ring in 0..2 {
+        machine.start(0, ring, None).unwrap();
+    }
+    // Guest 0 is silent, as a server that waits.
+    assert!(machine.send(1, NetHeader::default(), &datagram(1, 0, &[2; 100]), &[]));
+    machine.poll(0);
+    assert_eq!(machine.received(0).len(), 1);
+    assert_eq!(machine.nic.address(0), Some(MacAddress(address(0))));
+}
+
 #[test]
 fn changed_tables_name_the_vfs_whose_guests_have_changed_them() {
     let mut machine = machine();

@@ -1,9 +1,10 @@
 //! Decides which saved state of the previous host process is used. A successor process that fails because of bad saved
 //! state must not be followed by others without end, so each failed attempt reduces the trust.
 
-use crate::config::PortConfig;
 use crate::config::file::CardFamily;
+use crate::config::{PortConfig, VfConfig};
 use crate::port::clients::journal::{JournalError, PortJournal};
+use crate::port::clients::vhost::saved::load;
 use crate::port::error::PortStartError;
 use crate::state::{self, AvfPortState, MixedPortState, PortSoftwareState, VirtioPortState};
 use crate::vault::PortFileDescriptorStore;
@@ -93,15 +94,35 @@ pub(super) fn open(
     Ok((journal, trust))
 }
 
-/// Checks that this program reads what the previous host process has saved of a port. The port's journal is that process's.
+/// Checks that this program reads what the previous host process has saved of a port and its vhost-user clients. The port's journal
+/// is that process's.
 ///
 /// # Errors
 /// [`PortStartError`]: of another version, or damaged.
-pub(in crate::port) fn check_versions(vault: &PortFileDescriptorStore) -> Result<(), PortStartError> {
+pub(in crate::port) fn check_versions(
+    config: &PortConfig,
+    vault: &PortFileDescriptorStore,
+) -> Result<(), PortStartError> {
     let Some(fd) = vault.copy_named(JOURNAL) else { return Ok(()) };
     let journal = PortJournal::adopt(fd)?;
-    let states = [journal.software(), journal.rest().read().unwrap_or_default()];
-    states.iter().filter(|bytes| !bytes.is_empty()).try_for_each(|bytes| Ok(state::check_version(bytes)?))
+    let software = journal.software();
+    // Clients do not outlive a change of the family.
+    let clients =
+        if is_of_family(config, &software) { front_ends(config, vault, &journal) } else { Vec::new() };
+    let states = [software, journal.rest().read().unwrap_or_default()].into_iter().chain(clients);
+    states.filter(|bytes| !bytes.is_empty()).try_for_each(|bytes| Ok(state::check_version(&bytes)?))
+}
+
+/// Returns the saved states of a port's vhost-user clients.
+fn front_ends(config: &PortConfig, vault: &PortFileDescriptorStore, journal: &PortJournal) -> Vec<Vec<u8>> {
+    let is_saved =
+        |vf: &&VfConfig| vf.family == CardFamily::Virtio && journal.check_room(vf.index.index() + 1).is_ok();
+    let saved = config.vfs.iter().filter(is_saved).filter_map(|vf| {
+        let progress = journal.function(vf.index.function()).progress();
+        let memory = vault.copy(progress.replies).filter(|_| progress.stream != 0)?;
+        load(memory).ok()
+    });
+    saved.collect()
 }
 
 /// Returns true unless the previous host process's driver state is that of another card family, or of VFs with other
@@ -121,18 +142,30 @@ fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{SavedState, SavedStateError};
+    use crate::config::HostConfig;
+    use crate::port::clients::journal::ClientMessageProgress;
+    use crate::port::clients::vhost::saved::store;
+    use crate::state::{SavedState, SavedStateError, VhostClientState};
     use crate::vault::FileDescriptorStore;
+    use pcie::VfIndex;
+    use std::path::Path;
+
+    /// Returns the bytes of a kept state.
+    fn kept(digits: &str) -> Vec<u8> {
+        let digits: Vec<u8> =
+            digits.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
+        digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    }
+
+    fn port(family: CardFamily) -> PortConfig {
+        let text = format!("[[port]]\nfamily = \"{}\"\nvfs = 3\n", family.name());
+        let config = HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov"));
+        config.unwrap().ports.remove(0)
+    }
 
     /// Keeps a journal whose driver state is the kept state of a version, with another version's number.
     fn keep(vault: &PortFileDescriptorStore, version: u32) {
-        let state = include_bytes!("../../../tests/states/soft-v2.hex");
-        let digits: Vec<u8> = state
-            .iter()
-            .filter_map(|digit| char::from(*digit).to_digit(16))
-            .map(|digit| digit as u8)
-            .collect();
-        let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+        let bytes = kept(include_str!("../../../tests/states/soft-v2.hex"));
         let journal = PortJournal::new(8).unwrap();
         let sealed = state::seal(PortSoftwareState::KIND, version, &bytes[28..]);
         assert!(journal.note_software(&sealed));
@@ -141,17 +174,37 @@ mod tests {
 
     #[test]
     fn living_predecessor_keeps_a_port_of_a_later_version() {
-        let vault = PortFileDescriptorStore::new(&FileDescriptorStore::default(), "pf0");
-        assert!(check_versions(&vault).is_ok(), "a new port");
+        let (vault, port) =
+            (PortFileDescriptorStore::new(&FileDescriptorStore::default(), "pf0"), port(CardFamily::I82576));
+        assert!(check_versions(&port, &vault).is_ok(), "a new port");
         for version in 1..=PortSoftwareState::VERSION {
             keep(&vault, version);
-            assert!(check_versions(&vault).is_ok(), "version {version}");
+            assert!(check_versions(&port, &vault).is_ok(), "version {version}");
         }
         keep(&vault, PortSoftwareState::VERSION + 1);
-        let refused = check_versions(&vault).unwrap_err();
+        let refused = check_versions(&port, &vault).unwrap_err();
         assert!(
             matches!(refused, PortStartError::SavedState(SavedStateError::Version { found: 3, newest: 2 })),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn living_predecessor_keeps_a_client_of_a_later_version() {
+        let vault = PortFileDescriptorStore::new(&FileDescriptorStore::default(), "pf0");
+        let journal = PortJournal::new(8).unwrap();
+        assert!(journal.note_software(&kept(include_str!("../../../tests/states/vios-v1.hex"))));
+        vault.keep_named(JOURNAL, journal.as_fd());
+        let mut client = journal.function(VfIndex::of_field(2).function());
+        for version in 1..=VhostClientState::VERSION + 1 {
+            let memory = store(&state::seal(VhostClientState::KIND, version, &[])).unwrap();
+            vault.keep(8, memory.as_fd());
+            client.step(ClientMessageProgress { stream: 7, replies: 8, ..ClientMessageProgress::default() });
+            let checked = check_versions(&port(CardFamily::Virtio), &vault);
+            let is_later = version > VhostClientState::VERSION;
+            assert_eq!(checked.is_err(), is_later, "version {version}: {checked:?}");
+            // Clients do not outlive a change of the family.
+            assert!(check_versions(&port(CardFamily::Avf), &vault).is_ok());
+        }
     }
 }

@@ -128,6 +128,18 @@ fn ring_in_removed_memory_stops_until_memory_is_added_again() {
     exchange(&mut a, &mut b);
 }
 
+/// A hot plug of memory pauses the rings of a driver that runs.
+#[test]
+fn added_memory_leaves_a_silent_guest_its_learned_address() {
+    let live = LiveHost::with("[[port]]\nfamily = \"virtio\"\nvfs = 3\n");
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    let more = MemoryRegion { file_offset: 0, ..region(SIZE, MIB) };
+    b.front.accept(&FrontendRequest::AddMemReg(more), vec![memfd(MIB)]);
+    a.send_from(a.mac(), b.mac(), b"to a silent guest");
+    b.wait_for(b"to a silent guest");
+}
+
 #[test]
 fn truncated_ring_memory_disconnects_only_its_client() {
     let live = LiveHost::with(PORT);

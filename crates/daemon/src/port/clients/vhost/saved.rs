@@ -87,6 +87,7 @@ impl VhostUserConnection {
             saved.positions.iter().for_each(|(ring, position)| nic.continue_ring(vf, *ring, *position));
             nic.continue_guest(vf, KnownGuest { address: saved.address, has_arrived: saved.has_arrived });
             if let Some(paused) = saved.paused {
+                // The card counts a packet that it refuses.
                 nic.continue_packet(vf, &paused.into());
             }
         });
@@ -168,7 +169,7 @@ impl VhostUserConnection {
         });
         let (positions, KnownGuest { address, has_arrived }, paused) = known.unwrap_or_default();
         let state = VhostClientState { session, positions, address, has_arrived, paused };
-        let file = store(&state::write(&state)?)?;
+        let file = store(&state.encode()?)?;
         let [stream, replies, _] = device.own.successor.begin();
         let keeper = device.own.successor.keeper(0);
         keeper.keep(stream, self.stream.as_fd());
@@ -215,15 +216,15 @@ impl VhostUserConnection {
 }
 
 /// Stores bytes in memory that the successor process reads.
-fn store(bytes: &[u8]) -> Result<SharedMemory, SharedMemoryError> {
+pub(in crate::port) fn store(bytes: &[u8]) -> Result<SharedMemory, SharedMemoryError> {
     let memory = SharedMemory::new(bytes.len() as u64)?;
     // The bytes fill the memory.
     let _ = memory.memory().write(0, bytes);
     Ok(memory)
 }
 
-/// Returns the bytes that [`store`] has stored.
-fn load(fd: OwnedFd) -> Result<Vec<u8>, SharedMemoryError> {
+/// Returns the encoded state of a front end that the previous process has saved in the memory.
+pub(in crate::port) fn load(fd: OwnedFd) -> Result<Vec<u8>, SharedMemoryError> {
     let memory = SharedMemory::adopt(fd)?;
     let mut bytes = vec![0; memory.memory().len() as usize];
     // The bytes fill the memory.
