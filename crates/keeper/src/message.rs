@@ -17,7 +17,8 @@ use rustix::net::{
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
 /// Maximum number of file descriptors that a keeper process holds: enough for clients on 64 VFs of each of three ports,
-/// with 130 descriptors each: 32 rings with two eventfds each, socket, state and 64 regions of memory.
+/// with 131 descriptors each: 32 rings with two eventfds each, listening socket, connection, state and 64 regions of
+/// memory.
 pub(crate) const MAX_KEPT: usize = 32_768;
 
 /// Message with at most one file descriptor between a keeper process and its host.
