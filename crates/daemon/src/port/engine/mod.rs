@@ -1,5 +1,6 @@
-//! Engine of a port: its card with the PF's software, the bus that the card masters, and the uplink. It reads no clock and never
-//! sleeps. Time is an argument of every call, and [`PortEngine::poll`] returns the time of the next call.
+//! Engine of a port: its card with the PF's software, the bus that the card masters, the uplink, and workers. On the port's
+//! thread it reads no clock and never sleeps. Time is an argument of every call, and [`PortEngine::poll`] returns the time
+//! of the next call.
 //!
 //! | module | content |
 //! |---|---|
