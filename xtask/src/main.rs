@@ -46,7 +46,7 @@ enum XtaskCommand {
     Prove(prove::ProveArgs),
     /// Fuzzes everything that reads bytes of others, each target for a minute, and prints what it reached and its crashes.
     Fuzz(fuzz::FuzzArgs),
-    /// Runs unit tests under Miri or AddressSanitizer; takes minutes, and needs a nightly compiler.
+    /// Runs unit tests under Miri, AddressSanitizer or ThreadSanitizer; takes minutes, and needs a nightly compiler.
     Sanitize(sanitize::SanitizeArgs),
     /// Attacks a running host with hand-made cases, and checks it after each. `--help` says more.
     #[command(disable_help_flag = true)]
