@@ -73,6 +73,16 @@ impl<T: DriverThread> BackendConnection<T> {
         }
     }
 
+    /// Stops a ring, and returns its position, as vhost-user's ring base.
+    pub(super) fn stop_ring(&mut self, ring: u32) -> Result<u32, VhostClientError> {
+        let request = FrontendRequest::GetVringBase { ring };
+        self.post(&request)?;
+        match self.reply()? {
+            BackendReply::Base { base, .. } => Ok(base),
+            _ => Err(VhostClientError::UnexpectedReply(request.code())),
+        }
+    }
+
     /// Sends a request with descriptors, and waits until the back end has confirmed it.
     pub(super) fn confirmed(
         &mut self,

@@ -121,6 +121,26 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
         Ok(())
     }
 
+    /// Stops the rings, and starts them where they were, as a VMM does that pauses its guest. The driver does not learn of it. The
+    /// back end sends an interrupt for what it has received meanwhile.
+    ///
+    /// # Errors
+    /// [`VhostClientError`]: [`VirtioNet::reconnect`] starts the rings again.
+    pub fn pause(&mut self) -> Result<(), VhostClientError> {
+        let numbers = [receive_queue(0), transmit_queue(0)];
+        let mut bases = [0; 2];
+        for (base, number) in bases.iter_mut().zip(numbers) {
+            *base = self.connection.stop_ring(number)?;
+        }
+        let rings = [&self.receive.ring, &self.transmit.ring];
+        for (eventfds, ((ring, number), base)) in
+            self.eventfds.iter_mut().zip(rings.into_iter().zip(numbers).zip(bases))
+        {
+            *eventfds = start(&mut self.connection, number, ring, base)?;
+        }
+        Ok(())
+    }
+
     /// Shares `size` bytes of a file with the back end as a second region of memory, at a guest address. The regions before are
     /// replaced, so the rings must be idle, or their guest be hostile.
     ///
@@ -316,8 +336,8 @@ fn connect<T: DriverThread>(
     negotiate(&mut connection, accepted)?;
     let (region, fd) = memory.region()?;
     connection.confirmed(&FrontendRequest::SetMemTable(vec![region]), vec![fd])?;
-    let receive = start(&mut connection, receive_queue(0), receive)?;
-    let transmit = start(&mut connection, transmit_queue(0), transmit)?;
+    let receive = start(&mut connection, receive_queue(0), receive, receive.first_base())?;
+    let transmit = start(&mut connection, transmit_queue(0), transmit, transmit.first_base())?;
     Ok((connection, [receive, transmit]))
 }
 
@@ -341,11 +361,12 @@ fn negotiate<T: DriverThread>(
     connection.confirmed(&FrontendRequest::SetFeatures(features), vec![])
 }
 
-/// Enables and starts a ring, in QEMU's order, and returns its eventfds.
+/// Enables and starts a ring at a position, in QEMU's order, and returns its eventfds.
 fn start<T: DriverThread>(
     connection: &mut BackendConnection<T>,
     number: u32,
     ring: &DriverRing,
+    base: u32,
 ) -> Result<RingEventfds, VhostClientError> {
     let (kick, call) = (EventFd::new()?, EventFd::new()?);
     let copy = |eventfd: &EventFd| eventfd.as_fd().try_clone_to_owned();
@@ -358,7 +379,7 @@ fn start<T: DriverThread>(
         used: user_address(at.device),
         ..RingAddresses::default()
     };
-    let (size, base) = (ring.size().into(), ring.first_base());
+    let size = ring.size().into();
     for (request, fds) in [
         (FrontendRequest::SetVringEnable { ring: number, enabled: true }, vec![]),
         (FrontendRequest::SetVringCall(eventfd), vec![copy(&call)?]),

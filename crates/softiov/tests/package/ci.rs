@@ -13,8 +13,7 @@ use std::path::Path;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
 /// Shell script that creates what the page expects: the package, a kernel, an initramfs and the examples.
-const PREPARED: &str =
-    "mkdir -p /srv/you/docs/examples /srv/you/target/debian && cd /srv/you &&
+const PREPARED: &str = "mkdir -p /srv/you/docs/examples /srv/you/target/debian && cd /srv/you &&
     cp \"$0\" target/debian/softiov_0.1.0-1_amd64.deb &&
     ln -s \"$1\" kernel && ln -s \"$2\" initramfs && ln -s \"$3\" docs/examples/ci";
 

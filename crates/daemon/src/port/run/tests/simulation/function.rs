@@ -69,11 +69,9 @@ pub(super) trait SimulatedFunction: Debug {
         0
     }
 
-    /// Maps the guest's memory for the device at a second address, or ends that mapping, as VMMs do. Vhost-user has no such
-    /// mappings.
-    fn remap(&mut self) -> Result<(), String> {
-        Ok(())
-    }
+    /// Maps the guest's memory for the device at a second address, or ends that mapping, as VMMs do. A VMM with vhost-user adds it
+    /// at a second address, or stops the rings for a moment.
+    fn remap(&mut self) -> Result<(), String>;
 
     /// Compares each register that the guest has mapped with the same register by message.
     fn compare_pages(&mut self) -> ComparedPages {

@@ -11,10 +11,13 @@ use super::truncation::TruncatedFile;
 use host::shared::SharedMemory;
 use i82576::MacAddress;
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use vhost_client::{VhostClientError, VirtioNet, VirtioNetConfig};
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag, gso};
+
+/// Second guest address of a guest's memory.
+const SECOND: u64 = 1 << 40;
 
 /// Virtio device with its driver, which sleeps until interrupts.
 pub(super) struct SimulatedVirtio {
@@ -23,6 +26,8 @@ pub(super) struct SimulatedVirtio {
     mac: MacAddress,
     /// Number of the host's deaths before the front end has connected.
     deaths: u64,
+    /// True if the VMM has added the guest's memory at a second address.
+    is_mapped_twice: bool,
     truncated: TruncatedFile,
 }
 
@@ -44,7 +49,8 @@ impl SimulatedVirtio {
         match VirtioNet::attach_on(SimulatedThread(place.host.clone()), &socket, config) {
             Ok(mut net) => {
                 net.sleep_until_interrupts();
-                Ok(Some(Self { place: place.clone(), net, mac, deaths, truncated: TruncatedFile::default() }))
+                let truncated = TruncatedFile::default();
+                Ok(Some(Self { place: place.clone(), net, mac, deaths, is_mapped_twice: false, truncated }))
             }
             Err(error) => lost_by_death(place, deaths, &error).map(|()| None),
         }
@@ -58,7 +64,11 @@ fn lost_by_death(place: &GuestPlace, deaths: u64, error: &VhostClientError) -> R
         VhostClientError::System(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
         _ => false,
     };
-    if is_lost && place.deaths() > deaths { Ok(()) } else { Err(format!("cannot attach: {error}")) }
+    if is_lost && place.deaths() > deaths {
+        Ok(())
+    } else {
+        Err(format!("a request of the VMM fails: {error}"))
+    }
 }
 
 /// Returns the header of a TCP packet over IPv4 without options, whose checksum is partial. `mss` is the number of bytes of a
@@ -107,6 +117,24 @@ impl SimulatedFunction for SimulatedVirtio {
         let sent = self.net.transmit(packet, &offload(mss));
         self.net.flush();
         sent
+    }
+
+    /// Adds memory, or pauses the guest: the VMM's work on rings that the driver uses.
+    fn remap(&mut self) -> Result<(), String> {
+        if !self.check_connection()? {
+            return Ok(());
+        }
+        let deaths = self.place.deaths();
+        let remapped = if self.is_mapped_twice {
+            self.net.pause()
+        } else {
+            let memory = self.net.shared_memory().as_fd().try_clone_to_owned();
+            let memory = memory.map_err(|error| format!("cannot copy a descriptor: {error}"))?;
+            let size = self.net.memory().len();
+            self.net.share_file(memory.as_fd(), SECOND, size)
+        };
+        self.is_mapped_twice = !self.is_mapped_twice;
+        remapped.or_else(|error| lost_by_death(&self.place, deaths, &error))
     }
 
     fn unsent(&mut self) -> usize {
