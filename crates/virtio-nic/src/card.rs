@@ -250,12 +250,14 @@ impl Nic {
         }
     }
 
-    /// Sets the forwarding rules of a VF. Another VF that has learned one of these addresses loses it.
+    /// Sets the forwarding rules of a VF. Another VF that has learned one of these addresses loses it. So does the VF itself, if the rules
+    /// have an address: what its guest uses without it, the guest's next frame tells.
     pub fn set_rules(&mut self, vf: u8, rules: VfRules) {
         for device in &mut self.devices {
             device.learned = device.learned.filter(|learned| !rules.addresses.contains(learned));
         }
         if let Some(device) = self.device_mut(vf) {
+            device.learned = device.learned.filter(|_| rules.addresses.is_empty());
             device.rules = rules;
             self.changed.note();
         }

@@ -7,6 +7,7 @@ use crate::limits::{LONGEST_FRAME, MAX_VFS};
 use crate::rules::VlanMembership;
 use plane::pacing::LatenessLimit;
 use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion};
+use plane::tag::ID_MASK;
 use plane::{ForwardingPlane, PortIndex, PortSet};
 use units::{FCS, VlanIds};
 
@@ -94,6 +95,10 @@ fn add_device(tables: &mut SwitchTables<MAX_VFS>, device: &VirtioDevice, port: P
             tables.vlans.add(*tag, only, false);
             tables.tags[port.index::<MAX_VFS>()] = TagInsertion::Always(*tag);
             tables.strips |= only;
+            // The tag has a priority alone: frames without a tag are the VLAN's too.
+            if tag & ID_MASK == 0 {
+                tables.untagged |= only;
+            }
         }
         VlanMembership::Guest(ids) => {
             ids.iter().for_each(|vlan| tables.vlans.add(vlan, only, false));

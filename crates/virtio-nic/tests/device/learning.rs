@@ -1,5 +1,6 @@
 //! Learning of a VF's address from its first packets.
 
+use crate::address;
 use crate::exchange::datagram;
 use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
 use plane::PortIndex;
@@ -55,4 +56,27 @@ fn source_of_zeros_is_no_address_to_learn() {
     assert!(machine.send(0, NetHeader::default(), &own, &[]));
     machine.poll(0);
     assert_eq!(machine.nic.address(0), MacAddress::from_slice(&own[6..]));
+}
+
+/// An administrator sets an address, and takes it back.
+#[test]
+fn address_by_policy_ends_the_learned_one() {
+    let mut machine = TestMachine::with(&[GuestDriverConfig::of(false, MODERN, 1); 2]);
+    let own = datagram(0, 1, &[7; 200]);
+    let [first, second] = [0, 5].map(|n| MacAddress(address(n)));
+    machine.nic.set_rules(0, VfRules::default());
+    machine.nic.set_rules(1, VfRules::default());
+    assert!(machine.send(0, NetHeader::default(), &own, &[]));
+    machine.poll(0);
+    assert_eq!(machine.nic.address(0), Some(first));
+    machine.nic.set_rules(0, VfRules { addresses: vec![second], ..VfRules::default() });
+    // Nobody has the address any more, and another guest may use it.
+    assert!(machine.send(1, NetHeader::default(), &own, &[]));
+    machine.poll(0);
+    assert_eq!((machine.nic.address(0), machine.nic.address(1)), (Some(second), Some(first)));
+    machine.nic.set_rules(0, VfRules::default());
+    assert_eq!(machine.nic.address(0), None);
+    assert!(machine.send(0, NetHeader::default(), &datagram(5, 1, &[7; 200]), &[]));
+    machine.poll(0);
+    assert_eq!(machine.nic.address(0), Some(second));
 }

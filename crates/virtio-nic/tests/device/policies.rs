@@ -73,6 +73,26 @@ fn port_vlan_tag_has_its_priority_on_the_wire() {
     assert_eq!(received, expected);
 }
 
+/// `vlan 0 qos 5` of iproute2.
+#[test]
+fn vf_with_a_priority_alone_receives_frames_without_a_tag() {
+    const TAG: u16 = 5 << 13;
+    let mut machine = machine();
+    machine.nic.set_rules(1, VfRules { vlans: VlanMembership::Port(TAG), ..rules(1) });
+    let (to, from) = (datagram(0, 1, &[1; 100]), datagram(1, 9, &[2; 100]));
+    let from_uplink = datagram(9, 1, &[3; 100]);
+    assert!(machine.send(0, NetHeader::default(), &to, &[]));
+    assert!(machine.send(1, NetHeader::default(), &from, &[]));
+    machine.wire.arriving.extend([from_uplink.clone(), tagged(&from_uplink, TAG)]);
+    machine.poll(0);
+    let mut received = frames(&mut machine, 1);
+    received.sort();
+    let mut expected = [to, from_uplink.clone(), from_uplink];
+    expected.sort();
+    assert_eq!(received, expected);
+    assert_eq!(machine.wire.sent, [tagged(&from, TAG)]);
+}
+
 #[test]
 fn only_a_promiscuous_vf_gets_unknown_unicast_from_the_uplink() {
     let mut machine = machine();
