@@ -70,7 +70,7 @@ fn address_by_policy_ends_the_learned_one() {
     machine.poll(0);
     assert_eq!(machine.nic.address(0), Some(first));
     machine.nic.set_rules(0, VfRules { addresses: vec![second], ..VfRules::default() });
-    // Nobody has the address any more, and another guest may use it.
+    // No guest has the address any more, and another may use it.
     assert!(machine.send(1, NetHeader::default(), &own, &[]));
     machine.poll(0);
     assert_eq!((machine.nic.address(0), machine.nic.address(1)), (Some(second), Some(first)));
