@@ -15,7 +15,7 @@ impl VfPolicy {
         let min = self.quotas.of(kind).min;
         match kind {
             _ if !self.enabled => 0,
-            FilterKind::Mac if self.admin_mac && !self.trust => 0,
+            FilterKind::Mac if self.has_fixed_mac() => 0,
             FilterKind::Vlan if self.vlan.is_some() => 0,
             FilterKind::Vlan => match &self.vlans {
                 Some(allowed) => {
@@ -33,7 +33,7 @@ impl VfPolicy {
     pub fn most_filters(&self, kind: FilterKind, table: u16) -> u16 {
         let most = self.quotas.of(kind).most(table);
         match (kind, &self.vlan, &self.vlans) {
-            (FilterKind::Mac, ..) if self.admin_mac && !self.trust => 0,
+            (FilterKind::Mac, ..) if self.has_fixed_mac() => 0,
             (FilterKind::Vlan, Some(vlan), _) => u16::from(vlan.id != 0),
             (FilterKind::Vlan, None, Some(allowed)) => {
                 most.min(allowed.iter().filter(|vlan| *vlan != 0).fold(0, |count, _| count + 1))

@@ -110,6 +110,12 @@ impl VfPolicy {
         self.vlan.map_or(Ok(()), |vlan| self.check_vlan(vlan))
     }
 
+    /// Returns true if the VF may have the administrator's address alone, beside groups.
+    #[must_use]
+    pub const fn has_fixed_mac(&self) -> bool {
+        self.admin_mac && !self.trust
+    }
+
     fn check_vlan(&self, PortVlan { id, qos }: PortVlan) -> Result<(), PolicyError> {
         if !PRIORITIES.contains(&qos) {
             return Err(PolicyError::Priority(qos));

@@ -54,8 +54,7 @@ impl Pf {
         if info == 0 && state.mac == Some(mac) {
             return Ok(());
         }
-        let (trust, fixed) = (state.policy.trust, state.policy.admin_mac);
-        if fixed && !trust {
+        if state.policy.has_fixed_mac() {
             return Err(MailboxRefusal::AddressFixed);
         }
         if info == mac_filter::CLEAR {

@@ -16,6 +16,7 @@
 //!
 //! The PF has no data path.
 
+mod addresses;
 mod counters;
 pub mod earlier;
 mod held;

@@ -26,7 +26,8 @@ impl Pf {
     /// First VF whose policy is refused, and the reason.
     pub fn check_policies(&self, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         let mac = |vf: VfIndex| self.state(vf).policy.mac;
-        let leaves = |vf: VfIndex| wanted.get(vf.index()).is_some_and(|new| mac(vf) != new.mac);
+        let leaves =
+            |vf: VfIndex, mac| wanted.get(vf.index()).is_some_and(|next| self.gives_up(vf, mac, next));
         each(wanted, |vf, policy| self.admit(vf, policy, leaves))?;
         each(wanted, |vf, policy| match policy.mac.filter(|new| mac(vf) != Some(*new)) {
             Some(new) => self.check_twins(vf, new, wanted),
@@ -66,9 +67,10 @@ impl Pf {
     pub fn set_policies<H: Hal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
         each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
+        let before = self.policies();
         // Addresses and VLAN filters are freed before other VFs get them.
         for (vf, policy) in VfIndex::all().zip(wanted) {
-            self.give_up_mac(hal, vf, policy.mac);
+            self.give_up_addresses(hal, vf, policy);
             self.give_up_vlans(hal, vf, policy.vlan);
         }
         // A VF without a port VLAN takes filters for the VLANs that it requested, so it comes last.
@@ -76,20 +78,10 @@ impl Pf {
             let policies = VfIndex::all().zip(wanted).filter(|(_, policy)| policy.vlan.is_some() == fixed);
             policies.for_each(|(vf, policy)| self.apply_policy(hal, vf, *policy));
         }
+        self.revoke_addresses(hal, &before);
         self.retry_withheld(hal);
         self.follow_vlans(hal);
         Ok(())
-    }
-
-    /// Removes a VF's address if the address of its policy is to change to `next`.
-    fn give_up_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, next: Option<MacAddress>) {
-        if self.state(vf).policy.mac == next {
-            return;
-        }
-        self.state_mut(vf).policy.mac = None;
-        if vf.get() < self.enabled {
-            self.use_mac(hal, vf, None);
-        }
     }
 
     /// Changes the number of the port's VFs. Unlike [`Pf::enable_vfs`], it leaves VFs alone that exist before and

@@ -1,11 +1,10 @@
 //! Applies the administrator's policy for a VF to registers. `messages` has the VF's requests.
 
 use super::Pf;
-use super::counters::MailboxRefusal;
 use super::limits::LIMITS;
 use super::switch::update;
 use crate::hal::Hal;
-use ::policy::{AddressOwner, PolicyError, VfPolicy};
+use ::policy::{PolicyError, VfPolicy};
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
 use i82576::ids::{LINK_SPEED, MAX_FRAME};
 use i82576::register as r;
@@ -31,7 +30,7 @@ impl Pf {
     }
 
     /// Sets the policy of a VF, enabled or not. Takes effect at once, except that a running guest gets a changed
-    /// address only when it resets the VF.
+    /// address only when it resets the VF. VFs lose the addresses that they may no longer have.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
@@ -42,10 +41,12 @@ impl Pf {
         policy: VfPolicy,
     ) -> Result<(), PolicyError> {
         policy.check(&LIMITS)?;
-        self.admit(vf, &policy, |_| false)?;
+        self.admit(vf, &policy, |_, _| false)?;
         let fits = self.check_guarantees(core::iter::once((vf, policy)));
         fits.map_err(|(_, error)| error)?;
+        let before = self.policies();
         self.apply_policy(hal, vf, policy);
+        self.revoke_addresses(hal, &before);
         self.retry_withheld(hal);
         self.follow_vlans(hal);
         Ok(())
@@ -58,9 +59,7 @@ impl Pf {
         if vf.get() >= self.enabled {
             return;
         }
-        if old.mac != policy.mac || old.admin_mac != policy.admin_mac {
-            self.use_mac(hal, vf, policy.mac);
-        }
+        self.apply_mac(hal, vf, &old);
         if (old.vlan, old.vlans) != (policy.vlan, policy.vlans) {
             self.follow_vlan_policy(hal, vf, &old);
         }
@@ -85,54 +84,24 @@ impl Pf {
         self.follow_vlans(hal);
     }
 
-    /// Checks that a VF can have a policy now, while the VFs for which `leaves` is true give up their address.
+    /// Checks that a VF can have a policy now, while the VFs for which `leaves` is true give up an address.
     pub(super) fn admit(
         &self,
         vf: VfIndex,
         policy: &VfPolicy,
-        leaves: impl Fn(VfIndex) -> bool,
+        leaves: impl Fn(VfIndex, MacAddress) -> bool,
     ) -> Result<(), PolicyError> {
         let old = &self.state(vf).policy;
         // An unchanged address was granted before, even if a trusted VF uses it since.
         if let Some(mac) = policy.mac.filter(|_| old.mac != policy.mac)
-            && let Some(owner) = self.owner_of(mac, vf)
-            && !owner.is_some_and(|owner| leaves(owner) && self.is_own_mac(owner, mac))
+            && let Some(owner) = self.owner_of(mac, vf, leaves)
         {
-            let owner = owner.map_or(AddressOwner::Port, |vf| AddressOwner::Vf(vf.into()));
             return Err(PolicyError::MacInUse(mac, owner));
         }
         if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
             return Err(PolicyError::NoVlanFilter);
         }
         Ok(())
-    }
-
-    /// Returns true if an address is the VF's main address, by its policy or in use, which a change of the main address
-    /// frees.
-    fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
-        let state = self.state(vf);
-        state.policy.mac == Some(mac) || state.mac == Some(mac)
-    }
-
-    /// Returns the function, other than this VF, that receives by an address now or will after a reset. `Some(None)` is
-    /// the port.
-    fn owner_of(&self, mac: MacAddress, other_than: VfIndex) -> Option<Option<VfIndex>> {
-        if mac == self.mac { Some(None) } else { self.owners(mac, other_than).next().map(Some) }
-    }
-
-    /// Returns the VFs, except `other_than`, that have a MAC address in use or in their policy.
-    fn owners(&self, mac: MacAddress, other_than: VfIndex) -> impl Iterator<Item = VfIndex> {
-        let has = move |vf: &VfIndex| self.filters.has(*vf, mac) || self.state(*vf).policy.mac == Some(mac);
-        VfIndex::all().filter(move |vf| *vf != other_than).filter(has)
-    }
-
-    /// Checks that a VF may receive by an address that other functions may have. A trusted VF may use any address, and
-    /// all VFs may use a virtual router's.
-    pub(super) fn may_use(&self, vf: VfIndex, mac: MacAddress) -> Result<(), MailboxRefusal> {
-        let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
-        let shares = |owner| share_mac && self.state(owner).policy.share_mac;
-        let free = || mac != self.mac && (mac.is_virtual_router() || self.owners(mac, vf).all(shares));
-        if trust || free() { Ok(()) } else { Err(MailboxRefusal::AddressInUse) }
     }
 
     /// Removes the VF from its own VLANs, and adds it to its port VLAN, or to VLAN 0 for untagged frames.

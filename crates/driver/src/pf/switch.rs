@@ -89,11 +89,27 @@ impl ReceiveAddressTable {
 
     /// Removes the addresses that the VF has added to its main one.
     pub(super) fn clear_added<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        self.remove_added(hal, vf, |_| true);
+    }
+
+    /// Removes those of the addresses that the VF has added to its main one for which `is_lost` is true.
+    pub(super) fn remove_added<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        is_lost: impl Fn(MacAddress) -> bool,
+    ) {
         for entry in (0..RECEIVE_ADDRESSES).filter(|i| *i != Self::main_entry(vf)) {
-            if self.entries[entry].is_some_and(|(owner, _)| owner == vf) {
+            if self.entries[entry].is_some_and(|(owner, mac)| owner == vf && is_lost(mac)) {
                 self.set(hal, entry, None);
             }
         }
+    }
+
+    /// Returns the addresses that the VF has added to its main one.
+    pub(super) fn added(&self, vf: VfIndex) -> impl Iterator<Item = MacAddress> + '_ {
+        let others = self.entries.iter().enumerate().filter(move |(i, _)| *i != Self::main_entry(vf));
+        others.filter_map(move |(_, entry)| entry.filter(|(owner, _)| *owner == vf).map(|(_, mac)| mac))
     }
 
     /// Returns the VF of each address that a VF has added to its main one.

@@ -1,6 +1,7 @@
 //! Tests the PF driver against registers that only store values: its writes, and its handling of a broken card.
 //! Conversations with the real card are in the backplane's tests.
 
+mod addresses;
 mod policies;
 mod quotas;
 mod requests;
