@@ -58,6 +58,13 @@ impl PacketRateMeter {
         self.sample_each(SAMPLE_PERIOD, now, packets)
     }
 
+    /// Continues the period at another total of packets, since the counter has restarted.
+    pub(crate) fn continue_at(&mut self, packets: u64) {
+        if let Some((_, before)) = &mut self.sampled {
+            *before = packets;
+        }
+    }
+
     /// Records the total number of packets so far. Returns the packet rate if the given period is over.
     pub(super) fn sample_each(&mut self, period: Duration, now: Time, packets: u64) -> Option<u64> {
         if !self.has_passed(now, period) {

@@ -6,6 +6,7 @@
 //!
 //! Flow control stays off. The port's address is the one that the NVM has loaded into RAL0.
 
+use super::moderate::VfPacketRateSampler;
 use super::switch::{MulticastTable, ReceiveAddressTable, VlanFilterTable, update};
 use super::{Pf, PfError, phy};
 use crate::hal::Hal;
@@ -51,13 +52,15 @@ impl Pf {
         update(hal, r::CTRL_EXT, 0, ctrl_ext::PFRSTD);
     }
 
-    /// Disables the queues of a VF, and removes its addresses, VLANs and multicast groups from the switch.
+    /// Disables the queues of a VF, removes its addresses, VLANs and multicast groups from the switch, and forgets its packet
+    /// rate.
     pub(super) fn forget_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.clear_to_send = false;
         (state.groups, state.overflow, state.all_multicast) = (0, false, false);
         (state.notice, state.reply_until, state.locked) = (None, None, 0);
         state.withheld.clear();
+        state.sampler = VfPacketRateSampler::default();
         self.apply_enable(hal, vf);
         self.use_mac(hal, vf, None);
         self.filters.clear_added(hal, vf);

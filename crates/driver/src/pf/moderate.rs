@@ -40,6 +40,13 @@ impl VfPacketRateSampler {
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
+
+    /// Continues at a value of the card's counter, which a function-level reset of the VF has restarted. The interval stays,
+    /// so that a guest does not lift the rule by resets.
+    fn continue_at(&mut self, counted: u32) {
+        self.packets = counted.into();
+        self.meter.continue_at(self.packets);
+    }
 }
 
 /// Returns the shortest and the longest interrupt interval of a VF in microseconds. `held` is true if the VF is
@@ -65,6 +72,12 @@ impl Pf {
         }
     }
 
+    /// Continues the measurement of a VF's packet rate after a reset of the VF, which may have restarted the card's counter.
+    pub(super) fn continue_sampling<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        let counted = hal.read(r::vf_block(vf) + vf_stats::VFGPRC);
+        self.state_mut(vf).sampler.continue_at(counted);
+    }
+
     fn moderate_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds, held: bool) {
         let adapted = if bounds.adaptive { self.adapted_interval(hal, vf, bounds) } else { None };
         let receives = if adapted.is_some() { receive_vectors(hal, vf) } else { 0 };
@@ -83,7 +96,9 @@ impl Pf {
     /// Returns the interrupt interval for the VF's packet rate. Measures the rate again once a period has passed.
     fn adapted_interval<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds) -> Option<u32> {
         let now = hal.now();
-        if !self.state(vf).sampler.meter.is_due(now) {
+        // A reset of a VF without credit may wait, and has restarted the counter.
+        let may_wait = u32::from(self.held) & vf.bit() != 0;
+        if may_wait || !self.state(vf).sampler.meter.is_due(now) {
             return self.state(vf).sampler.interval_us;
         }
         let counted = hal.read(r::vf_block(vf) + vf_stats::VFGPRC);

@@ -2,6 +2,7 @@
 //! Conversations with the real card are in the backplane's tests.
 
 mod addresses;
+mod moderation;
 mod policies;
 mod quotas;
 mod requests;

@@ -105,6 +105,7 @@ impl Pf {
             state.last_nack = Some(now);
             (state.notice, state.locked) = (None, 0);
             if vf.get() < self.enabled {
+                self.continue_sampling(hal, vf);
                 visit.work.charge(vf, WorkCost::SETUP);
                 visit.work.measure(hal, vf, |hal| self.restore_defaults(hal, vf));
             }
