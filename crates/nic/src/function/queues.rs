@@ -1,4 +1,5 @@
-//! Effects of writes to registers of queues and of their rates, and the drop of waiting frames when a queue stops.
+//! Effects of writes to registers of queues and of their rates, and the drop of waiting frames and segments when a
+//! queue stops.
 
 use crate::Nic;
 use crate::sizes::PACKET;
@@ -25,6 +26,7 @@ impl Nic {
             // Drivers write TXDCTL of an enabled queue, for its thresholds. The queue resumes at its unfinished packet.
             (TX_BLOCKS, tx::TXDCTL) if self.state.queues.tx[queue].goes_on(&self.state.file) => {}
             (TX_BLOCKS, tx::TDBAL | tx::TDBAH | tx::TDLEN | tx::TDH | tx::TXDCTL) => {
+                self.count_unfinished(QueueIndex::of_field(queue as u32));
                 self.state.queues.tx[queue].restart(&self.state.file);
                 self.state.queues.ready |= 1 << queue;
                 self.prepare_to_hold();
@@ -50,6 +52,18 @@ impl Nic {
                 tx.held.reserve(PACKET);
             }
         }
+    }
+
+    /// Resets a transmit queue, and drops the packet that waits between two of its segments.
+    pub(crate) fn reset_transmit(&mut self, queue: QueueIndex) {
+        self.count_unfinished(queue);
+        self.state.queues.tx[queue.index()].reset(&self.state.file);
+    }
+
+    /// Counts the packet of a transmit queue that is dropped after some of its segments have left.
+    fn count_unfinished(&mut self, queue: QueueIndex) {
+        let waits = !self.state.queues.tx[queue.index()].held.is_empty();
+        self.plane.ledger.of(port(queue.pool())).tx_unclaimed += u64::from(waits);
     }
 
     /// Restarts a receive queue at its head register, and drops the frames that wait for it.

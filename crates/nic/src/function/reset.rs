@@ -90,7 +90,7 @@ impl Nic {
             self.state.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
             self.stop_queue(queue);
             self.restart_receive(queue);
-            self.state.queues.tx[queue.index()].reset(&self.state.file);
+            self.reset_transmit(queue);
         }
         let queues = 1u32 << vf.queue(0).get() | 1 << vf.queue(1).get();
         self.state.file.update(r::MDFB, queues, 0);
@@ -133,6 +133,6 @@ impl Nic {
     /// Restarts every queue: discards fetched descriptors and, in transmit queues, contexts.
     pub(super) fn restart_queues(&mut self) {
         QueueIndex::all().for_each(|queue| self.restart_receive(queue));
-        self.state.queues.tx.iter_mut().for_each(|queue| queue.reset(&self.state.file));
+        QueueIndex::all().for_each(|queue| self.reset_transmit(queue));
     }
 }

@@ -2,13 +2,14 @@
 //! for frames of any size, a delayed pool delays no other, and no frame is lost. Each test moves the clock from one
 //! deadline of the card to the next. `lateness` tests cards that are polled late.
 
-use crate::common::{CardFixture, RING, data, mac, packet, plain, tcp};
+use crate::common::{CardFixture, RING, data, index, mac, packet, plain, tcp};
 use core::num::NonZeroU64;
 use i82576::bits::dctl;
 use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, tx, vf};
 use i82576::{MacAddress, Time};
+use pcie::Function;
 
 pub(crate) const WIRE: MacAddress = mac(9);
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -285,8 +286,35 @@ fn function_reset_drops_segments_delayed_by_a_rate_limit() {
     bench.pf().set(r::VFTE, 1);
     bench.wait_us(1_000_000);
     bench.expect_nothing();
+    assert_eq!(unclaimed(&bench, 0), 1);
     bench.pf().write(r::RTTDQSEL, 0);
     assert_eq!(bench.pf().read(r::RTTBCNRC), rate(1), "a VF's reset keeps the PF's rate");
+}
+
+/// Returns the number of a VF's packets that were not received, or only in part.
+fn unclaimed(bench: &CardFixture, vf: u8) -> u64 {
+    bench.nic.counters()[index(vf).index()].tx_unclaimed
+}
+
+#[test]
+fn packet_dropped_between_segments_is_counted_once() {
+    let causes: [fn(&mut CardFixture); 4] = [
+        |bench| bench.vf(0).write(vf::TX_BLOCK + tx::TDLEN, 256),
+        |bench| bench.vf(0).write(vf::TX_BLOCK + tx::TXDCTL, 0),
+        |bench| bench.nic.reset_function(Function::Vf(0)),
+        |bench| bench.pf().write(r::CTRL, i82576::bits::ctrl::RST),
+    ];
+    for cause in causes {
+        let mut bench = bench();
+        limit(&mut bench, 0, rate(1));
+        let packet = large(&mut bench, 0, WIRE, 60_000);
+        bench.vf(0).transmit(&packet);
+        assert_eq!((bench.wire_got().len(), unclaimed(&bench, 0)), (1, 0));
+        for _ in 0..2 {
+            cause(&mut bench);
+            assert_eq!((unclaimed(&bench, 0), unclaimed(&bench, 1)), (1, 0));
+        }
+    }
 }
 
 #[test]
