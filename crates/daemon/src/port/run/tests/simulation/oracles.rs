@@ -1,5 +1,6 @@
 //! Checks of a simulation at rest: the port has nothing to do, no job is pending, and every guest has taken its frames.
 
+use super::families::mac_of;
 use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
 use super::policies::PolicyModel;
@@ -52,6 +53,32 @@ pub(super) fn check_policies(model: &PolicyModel, status: &PortStatus) -> Result
             return Err(format!(
                 "VF {vf} has {:?}, and the administrator has set {policy:?}",
                 status.settings
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each VF whose guest may use the administrator's address alone has that one, and an 82576 no other beside it.
+pub(super) fn check_addresses(
+    model: &PolicyModel,
+    guests: &[SimulatedGuest],
+    status: &PortStatus,
+) -> Result<(), String> {
+    for (guest, status) in guests.iter().zip(&status.vfs) {
+        let (vf, policy) = (guest.index(), model.of(guest.index()));
+        if policy.has_free_mac || policy.is_trusted {
+            continue;
+        }
+        let (mac, wanted) = (&status.mac, mac_of(vf, policy.has_second_mac).to_string());
+        // The quota of an 82576 has the addresses beside the VF's own, and that of an AVF has groups too.
+        let added = match guest.family() {
+            CardFamily::I82576 => status.quotas.map_or(0, |quotas| quotas.mac.used),
+            CardFamily::Avf | CardFamily::Virtio => 0,
+        };
+        if *mac != wanted || added > 0 {
+            return Err(format!(
+                "VF {vf} has the address {mac} and {added} others, and may have {wanted} alone"
             ));
         }
     }

@@ -270,6 +270,7 @@ impl SimulatedWorld {
         self.guests.iter_mut().try_for_each(SimulatedGuest::check_sent)?;
         let host = self.host.borrow();
         oracles::check_policies(&host.policies, status)?;
+        oracles::check_addresses(&host.policies, &self.guests, status)?;
         oracles::check_holdings(&host, &self.guests, self.descriptors)?;
         self.guests.iter().try_for_each(SimulatedGuest::check_link)?;
         self.guests.iter().try_for_each(SimulatedGuest::check_memory)

@@ -1,9 +1,12 @@
 //! Guests that claim the addresses of stations at the uplink.
 
-use super::super::families::mac_of;
+use super::super::conditions::LifeConditions;
+use super::super::families::{SimulatedFamily, mac_of};
 use super::super::frames::{SHORTEST, is_udp};
+use super::super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::super::policy::SimulatedPolicy;
 use super::super::uplink::STATION_VLANS;
+use super::super::{print_report, simulate};
 use super::{SimulatedGuest, SimulatedWorld};
 use crate::control::status::PortStatus;
 
@@ -93,4 +96,37 @@ impl SimulatedWorld {
     fn departed(&self, from: usize, to: usize) -> u64 {
         self.host.borrow().uplink.as_ref().map_or(0, |uplink| uplink.departed[from][to])
     }
+}
+
+/// Lives in which a hostile guest chooses its addresses, until the administrator sets one.
+const CHOOSING_LIVES: u64 = 200;
+
+#[test]
+fn set_address_ends_those_that_a_hostile_guest_chose() {
+    let test =
+        "port::run::tests::simulation::world::claims::set_address_ends_those_that_a_hostile_guest_chose";
+    simulate(test, || {
+        let faults: Vec<_> = (0..CHOOSING_LIVES).filter_map(|seed| live_choice(seed).err()).collect();
+        print_report(&format!("{CHOOSING_LIVES} lives, {} faults: {faults:?}", faults.len()));
+        assert!(faults.is_empty());
+    });
+}
+
+/// Lives a life in which the administrator sets the address of a hostile guest that has chosen its addresses.
+fn live_choice(seed: u64) -> Result<(), String> {
+    let policy = SimulatedPolicy::default();
+    let actions = [
+        SimulatedAction::Claim { guest: 0, misdeeds: 60 },
+        SimulatedAction::SetPolicy { guest: 0, policy, disk: None },
+        // Checks the host at rest.
+        SimulatedAction::Burst { slow: None, rounds: 0, death: None },
+    ];
+    let life = SimulatedLife {
+        families: vec![SimulatedFamily::I82576; 2],
+        has_uplink: false,
+        steps: actions.map(|action| SimulatedStep { action, turns: 2, seed }).to_vec(),
+        is_keeper_broken: false,
+        conditions: LifeConditions::default(),
+    };
+    life.run().map(drop)
 }
