@@ -1,10 +1,14 @@
 //! The running host: its threads, its end, and its part of a hand-over to a successor process in an upgrade.
 //! `management` serves the control requests, and the command `softiov` starts the successor.
 
+mod leave;
+
 use crate::clock::HostClock;
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
-use crate::control::server::{ControlRequestSender, ControlServer, ControlServerHandle, WatchdogProbe};
+use crate::control::server::{
+    ControlRequestSender, ControlServer, ControlServerHandle, ControlThreadGate, WatchdogProbe,
+};
 use crate::control::tcp::{self, BearerToken};
 use crate::flight::files::FlightRecordingSender;
 use crate::leftover;
@@ -30,6 +34,10 @@ use std::time::Duration;
 
 /// Name of the control socket in the file descriptor store, by which the successor process finds the socket.
 const CONTROL: &str = "control";
+
+/// Longest wait of an ending host for threads of its uplinks, which close devices and write the rest of recordings. One that waits
+/// for an interface that another process uses takes 4 s.
+const UPLINKS_END: Duration = Duration::from_secs(5);
 
 /// Host that is set up and whose threads do not run yet. It serves no client, and leaves the previous host process's
 /// file descriptors untouched.
@@ -106,7 +114,7 @@ impl ReadyHost {
         let (as_control, as_api) = (threads.control.clone(), threads.api.clone());
         let order_waker = ThreadWaker::new()?;
         let (requests, queue) = ControlRequestSender::new();
-        let probe = requests.probe();
+        let (probe, gate) = (requests.probe(), requests.gate());
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));
         let (running, failed) = RunningPorts::new(&vault, threads.clone(), common);
@@ -121,6 +129,7 @@ impl ReadyHost {
             reviver: None,
             leftover: None,
             probe,
+            gate,
             server: server_handle,
             vault,
             leaving: Arc::clone(&leaving),
@@ -166,6 +175,8 @@ pub struct RunningHost {
     /// Thread that disconnects clients of the previous host process's ports that the configuration lacks.
     leftover: Option<JoinHandle<()>>,
     probe: WatchdogProbe,
+    /// Gate before the control thread, which is shut while the host settles to leave.
+    gate: ControlThreadGate,
     server: ControlServerHandle,
     vault: FileDescriptorStore,
     /// True once the successor process serves the control socket, so that this process carries out no more requests.
@@ -239,39 +250,12 @@ impl RunningHost {
         self.orders.try_recv().ok()
     }
 
-    /// Pauses every port for the successor process, and accepts no more clients of the control interface. The ports
-    /// wait up to `time` for [`RunningHost::leave`], and resume if the call does not come. Returns false if a port
-    /// cannot pause; then all resume at once.
-    #[must_use]
-    pub fn pause(&self, time: Duration) -> bool {
-        self.server.hold(true);
-        let paused = self.ports.pause(time);
-        if !paused {
-            self.resume();
-        }
-        paused
-    }
-
-    /// Resumes the ports and the control interface after [`RunningHost::pause`].
-    pub fn resume(&self) {
-        self.server.hold(false);
-        self.ports.resume();
-    }
-
-    /// Ends the paused host without notifying guests or clients: a successor process serves them.
-    pub fn leave(mut self) {
-        self.ends.store(true, Ordering::Release);
-        self.leaving.store(true, Ordering::Release);
-        self.ports.leave();
-        self.server.stop();
-        self.join();
-    }
-
     /// Begins the end of the host: notifies guests that their VFs stop, and disconnects clients so that their virtual
     /// machines survive. Afterwards call [`RunningHost::has_ended`] or [`RunningHost::stop`].
     pub fn end(&self) {
         self.ends.store(true, Ordering::Release);
         self.server.stop();
+        self.gate.open();
         self.ports.end_all();
     }
 
@@ -313,7 +297,7 @@ impl RunningHost {
         }
         // The control thread may have started one more port before it ended.
         self.ports.end_all();
-        self.ports.join();
+        self.ports.join(UPLINKS_END);
         // A client would read a reset if the process ended before its connection is drained, which takes seconds at most.
         if self.leftover.take().is_some_and(|leftover| leftover.join().is_err()) {
             tracing::error!("the thread that disconnects clients of removed ports has panicked");

@@ -28,6 +28,7 @@ mod start_error;
 pub mod state;
 pub mod store;
 mod totals;
+mod uplink_threads;
 pub mod vault;
 mod virtio_limits;
 mod volatile;

@@ -10,6 +10,8 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -94,7 +96,7 @@ fn host_with_a_defect_leaves_its_clients_to_the_next_host() {
     assert!(KeptHost::leaves_all(&vault, folder.path()));
     // A process would end now.
     ports.end_all();
-    ports.join();
+    ports.join(Duration::from_secs(60));
 }
 
 #[test]
@@ -103,4 +105,26 @@ fn host_that_stops_disconnects_its_clients_under_a_keeper_too() {
     host.stop();
     assert_eq!(client.read(&mut [0]).unwrap(), 0);
     assert!(!KeptHost::leaves_all(&vault, folder.path()));
+}
+
+/// The next host serves the guests only after this process has ended.
+#[test]
+fn host_that_leaves_waits_for_no_blocked_thread() {
+    let KeptHost { host, vault, client: _client, folder, _keeper } = KeptHost::start();
+    let (go_on, until) = mpsc::channel();
+    host.ports().tell("pf0", PortThreadCommand::Stall(until)).unwrap();
+    let ports = host.ports().clone();
+    let (left, leaves) = mpsc::channel();
+    let leaving = thread::spawn(move || {
+        host.leave(Duration::ZERO);
+        left.send(()).unwrap();
+    });
+    assert_eq!(leaves.recv_timeout(Duration::from_secs(60)), Ok(()), "the host waits for a blocked thread");
+    leaving.join().unwrap();
+    assert!(!ports.have_ended());
+    assert!(KeptHost::leaves_all(&vault, folder.path()));
+    // A process would end now.
+    drop(go_on);
+    ports.end_all();
+    ports.join(Duration::from_secs(60));
 }

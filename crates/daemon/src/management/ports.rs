@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of failures within [`PERIOD`] after which a port is still opened again.
 const FAILURES: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
+/// Longest wait for the threads of a failed port's uplink before the port is opened again: guests wait too.
+const FORMER_UPLINK: Duration = Duration::from_millis(500);
 
 /// Running ports, shared by the control thread, which starts and ends them, and the thread that ends the host.
 #[derive(Debug, Clone)]
@@ -72,6 +74,11 @@ impl RunningPort {
     fn serves(&self) -> bool {
         !self.ends && !self.given_up
     }
+
+    /// Returns true if the port was ordered to end, and no thread uses its file descriptors or devices any more.
+    fn has_ended(&self) -> bool {
+        self.ends && self.end.has_come() && self.handle.uplink_threads().devices.have_ended()
+    }
 }
 
 impl RunningPorts {
@@ -107,6 +114,13 @@ impl RunningPorts {
                 );
             } else {
                 tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
+            }
+            // They close devices, and write the rest of a recording.
+            if !life.inbox.uplink_threads.wait(FORMER_UPLINK) {
+                tracing::warn!(
+                    port = name,
+                    "a thread of the port's former uplink has not ended; the port does not wait for it"
+                );
             }
             // Held until the outcome is stored, also if the port cannot be opened.
             let (_held, latest) = (life.held.clone(), Arc::clone(&life.latest));
@@ -205,14 +219,15 @@ impl RunningPorts {
     ) -> ControlRequestResult<T> {
         let ports = self.lock();
         let port = ports.iter().find(|port| port.name == config.name && !port.ends);
-        let waker = port.map(|port| port.handle.waker().clone()).ok_or_else(unavailable)?;
+        let handle = port.map(|port| port.handle.clone()).ok_or_else(unavailable)?;
         drop(ports);
         let vault = PortFileDescriptorStore::new(&self.vault, &config.name);
         let SharedPortResources { wires, parents, programs, .. } = &self.common;
         Ok(make(&UplinkResources {
             vault: &vault,
-            port: &waker,
+            port: handle.waker(),
             watcher: &self.threads.control,
+            threads: handle.uplink_threads(),
             wires,
             parents,
             programs,

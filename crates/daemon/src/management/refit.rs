@@ -2,16 +2,19 @@
 
 use super::{ControlRequestResult, HostManager, refused};
 use crate::config::PortConfig;
-use crate::port::{PortReconfiguration, PortStartError, PortThreadCommand, PortUplink};
+use crate::port::{PortReconfiguration, PortStartError, PortThreadCommand, PortUplink, UplinkPipelineStages};
 use host::cpus::CpuList;
 use std::collections::BTreeMap;
 
 /// Changes of the uplinks, links and processors of running ports, or their former values, by port name.
 pub(super) type ReconfigurationsByPort = BTreeMap<String, Box<PortReconfiguration>>;
 
-/// Closes the uplinks in prepared changes, which no port uses.
+/// Closes the uplinks and recordings in prepared changes, which no port uses.
 pub(super) fn retire(refits: ReconfigurationsByPort) {
-    refits.into_values().filter_map(|refit| refit.uplink).for_each(PortUplink::retire);
+    for refit in refits.into_values() {
+        refit.uplink.into_iter().for_each(PortUplink::retire);
+        refit.stages.into_iter().for_each(UplinkPipelineStages::retire);
+    }
 }
 
 impl HostManager {

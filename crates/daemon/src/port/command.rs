@@ -8,6 +8,7 @@ use crate::control::export::ExportedCounters;
 use crate::control::functions::PortFunctions;
 use crate::control::status::PortStatus;
 use crate::flight::recording::PendingFlightRecording;
+use crate::uplink_threads::UplinkThreads;
 use host::poll::ThreadWaker;
 use pcie::VfIndex;
 use std::sync::mpsc;
@@ -64,6 +65,7 @@ pub enum PortThreadCommand {
 pub struct PortHandle {
     commands: mpsc::Sender<PortThreadCommand>,
     waker: ThreadWaker,
+    uplink_threads: UplinkThreads,
 }
 
 impl PortHandle {
@@ -79,6 +81,11 @@ impl PortHandle {
     pub(crate) fn waker(&self) -> &ThreadWaker {
         &self.waker
     }
+
+    /// Returns the threads of the port's uplinks.
+    pub(crate) fn uplink_threads(&self) -> &UplinkThreads {
+        &self.uplink_threads
+    }
 }
 
 /// Receiver of the commands to a port. It outlives a port that fails.
@@ -86,6 +93,8 @@ impl PortHandle {
 pub struct PortCommandInbox {
     pub(super) commands: mpsc::Receiver<PortThreadCommand>,
     pub(super) waker: ThreadWaker,
+    /// Threads of the uplinks of all lives of the port.
+    pub(crate) uplink_threads: UplinkThreads,
 }
 
 impl PortCommandInbox {
@@ -96,7 +105,9 @@ impl PortCommandInbox {
     pub fn new() -> std::io::Result<(Self, PortHandle)> {
         let (sender, commands) = mpsc::channel();
         let waker = ThreadWaker::new()?;
-        let handle = PortHandle { commands: sender, waker: waker.clone() };
-        Ok((Self { commands, waker }, handle))
+        let uplink_threads = UplinkThreads::default();
+        let handle =
+            PortHandle { commands: sender, waker: waker.clone(), uplink_threads: uplink_threads.clone() };
+        Ok((Self { commands, waker, uplink_threads }, handle))
     }
 }

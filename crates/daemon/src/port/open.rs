@@ -97,9 +97,9 @@ impl PreparedPort {
         let vault = PortFileDescriptorStore::new(vault, &config.name);
         let mut succession = PortHandOverState::open(config, vault)?;
         let SharedPortResources { wires, parents, programs, flights, clock } = common;
-        let (port, watcher) = (&inbox.waker, &threads.control);
+        let (port, watcher, uplinks) = (&inbox.waker, &threads.control, &inbox.uplink_threads);
         let vault = succession.vault();
-        let maker = UplinkResources { vault, port, watcher, wires, parents, programs, now };
+        let maker = UplinkResources { vault, port, watcher, threads: uplinks, wires, parents, programs, now };
         let uplink = PortUplink::open(config, &maker)?;
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let families: Vec<_> = config.vfs.iter().map(|vf| vf.family).collect();

@@ -23,8 +23,8 @@
 use anyhow::{Context, bail, ensure};
 use daemon::config::HostConfig;
 use daemon::vault::FileDescriptorStore;
-use daemon::{ReadyHost, RunningHost};
-use host::poll::{ProcessSignal, SignalHandlers};
+use daemon::{MainThreadRequest, ReadyHost, RunningHost};
+use host::poll::{Poller, ProcessSignal, SignalHandlers};
 use keeper::{
     FileDescriptorSender, HandOverChannel, InheritedFileDescriptors, KeeperConnection, STARTED, number,
 };
@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 
 const READY: &str = "READY=1";
 const GO: &str = "GO=1";
+/// Refusal of an upgrade whose host was sent a signal before.
+const SIGNALLED: &str = "a signal ends or restarts this host";
 /// Name of the file descriptor by which a successor process receives the keeper's socket.
 const KEEPER: &str = "keeper";
 /// Timeout of a successor's start, before the hand-over stops any port.
@@ -42,6 +44,17 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Least time that a pause of the ports lasts after GO.
 const MARGIN: Duration = Duration::from_millis(500);
+/// Longest wait for requests that a host carries out before it pauses for a restart. A disk may take long for one, and guests
+/// are served meanwhile. systemd kills a host that has not restarted after 90 s (`TimeoutStopSec=`).
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Interval between two checks that no request is being carried out.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
+/// Longest wait for this process's threads after its ports have left for a restart: guests wait until the process has ended,
+/// QEMU five seconds at most, of which the pause may have taken 3.5. Working disks and clients take milliseconds.
+pub(super) const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
+/// Longest wait for this process's threads once a successor process serves the guests: removed clients, answers and recordings
+/// take two seconds.
+pub(super) const AFTER_UPGRADE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of the keeper process to take the descriptors that were withheld from it.
 const TELL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -130,10 +143,7 @@ fn transfer(
     };
     // The keeper has started the successor, and sends it later signals.
     let asked = signals.pending();
-    ensure!(
-        !asked.asks_to_end() && !asked.contains(ProcessSignal::HandOver),
-        "a signal ends or restarts this host"
-    );
+    ensure!(!asked.asks_to_end() && !asked.contains(ProcessSignal::HandOver), SIGNALLED);
     let paused = Instant::now();
     host.vault().withhold();
     ensure!(host.pause(PAUSE_TIMEOUT), "a port did not pause; see the log");
@@ -158,16 +168,52 @@ fn is_paused_since(paused: Instant) -> bool {
     paused.elapsed() + MARGIN < PAUSE_TIMEOUT
 }
 
-/// Pauses all ports for the process that the keeper process starts next. Returns false if no keeper holds file
-/// descriptors, or a port does not pause.
-pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
+/// End of the wait for a host that settles before a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestartPreparation {
+    /// The host may pause.
+    Settled,
+    /// The host does not restart, and resumes.
+    Refused,
+    /// A signal asks this process to end.
+    Ends,
+}
+
+/// Waits until the host carries out no request, and begins none. Guests are served meanwhile.
+pub(super) fn settle(
+    host: &RunningHost,
+    signals: &SignalHandlers,
+    poller: &mut Poller,
+) -> anyhow::Result<RestartPreparation> {
     if !host.vault().is_kept() {
         tracing::error!(
             "SIGUSR2: a restart needs the keeper process, which starts the new host; \
              start the host without --no-keeper"
         );
-        return false;
+        return Ok(RestartPreparation::Refused);
     }
+    let began = Instant::now();
+    while !host.settle() && host.is_whole() {
+        if began.elapsed() >= SETTLE_TIMEOUT {
+            host.resume();
+            tracing::error!("SIGUSR2: a request did not end within {SETTLE_TIMEOUT:?}; this process resumes");
+            return Ok(RestartPreparation::Refused);
+        }
+        poller.wait(Some(SETTLE_INTERVAL))?.for_each(drop);
+        if signals.take().asks_to_end() {
+            return Ok(RestartPreparation::Ends);
+        }
+        // The request may be an upgrade, which this thread would carry out.
+        if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
+            let _ = answer.send(Err(SIGNALLED.to_owned()));
+        }
+    }
+    Ok(RestartPreparation::Settled)
+}
+
+/// Pauses all ports of a settled host for the process that the keeper process starts next. Returns false if a port does not
+/// pause.
+pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     let began = Instant::now();
     host.vault().withhold();
     let paused = host.pause(PAUSE_TIMEOUT);

@@ -10,6 +10,7 @@ use daemon::config::HostConfig;
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::protocol::{ApplyRequest, ConfigDifference, ControlAnswer, ControlRequest};
 use daemon::{MainThreadRequest, RunningHost, confine};
+use handover::RestartPreparation;
 use host::confine::{LandlockEnforcement, SeccompMode};
 use host::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
 use keeper::{InheritedFileDescriptors, KeeperConfig};
@@ -65,7 +66,9 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     start_log(&log, prepared.as_ref().ok().map(|prepared| &prepared.config))
         .context("cannot start the thread that writes the log")?;
     let outcome = prepared.and_then(|prepared| serve(args, prepared));
-    log.finish(LOG_TIMEOUT);
+    // Guests may wait for the end of a process that restarts.
+    let restarts = outcome.as_ref().is_ok_and(|status| *status == ExitCode::from(keeper::RESTART));
+    log.finish(if restarts { handover::LEAVE_TIMEOUT } else { LOG_TIMEOUT });
     outcome
 }
 
@@ -133,9 +136,15 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
         if asked.asks_to_end() {
             return end_gracefully(host, &signals, &mut poller);
         }
-        if asked.contains(ProcessSignal::HandOver) && handover::pause_for_successor(&host) {
-            host.leave();
-            return Ok(ExitCode::from(keeper::RESTART));
+        if asked.contains(ProcessSignal::HandOver) {
+            match handover::settle(&host, &signals, &mut poller)? {
+                RestartPreparation::Ends => return end_gracefully(host, &signals, &mut poller),
+                RestartPreparation::Settled if handover::pause_for_successor(&host) => {
+                    host.leave(handover::LEAVE_TIMEOUT);
+                    return Ok(ExitCode::from(keeper::RESTART));
+                }
+                RestartPreparation::Settled | RestartPreparation::Refused => {}
+            }
         }
         if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
             let outcome = handover::hand_over(&host, &signals);
@@ -143,7 +152,7 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
             // The client may have given up waiting.
             let _ = answer.send(outcome.map_err(|error| crate::output::error_chain(&error)));
             if done {
-                host.leave();
+                host.leave(handover::AFTER_UPGRADE_TIMEOUT);
                 return Ok(ExitCode::from(keeper::RESTART));
             }
         }

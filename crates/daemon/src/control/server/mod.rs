@@ -9,6 +9,7 @@ mod accept;
 mod caller;
 mod capture;
 mod context;
+mod gate;
 mod host_field;
 mod page;
 mod refusal;
@@ -20,6 +21,7 @@ use caller::IdentifiedConnection;
 use capture::CaptureService;
 pub(crate) use capture::CaptureStarter;
 use context::{ControlHandlerContext, PATIENCE, PermittedRequestFlag};
+pub(crate) use gate::ControlThreadGate;
 pub(crate) use requests::{ControlRequestSender, WatchdogProbe};
 
 use crate::control::tcp::BearerToken;

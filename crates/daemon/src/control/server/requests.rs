@@ -1,6 +1,7 @@
 //! Queue of requests from the thread that serves clients to the control thread, which carries them out one at a time,
 //! in the order of their arrival.
 
+use super::gate::ControlThreadGate;
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{ControlAnswer, ControlRequest, ControlRequestFailure};
 use crate::control::status::{ConnectedVmm, LinkState, VfStatus};
@@ -36,6 +37,7 @@ pub(crate) struct ControlRequestSender {
     queue: mpsc::Sender<QueuedControlRequest>,
     /// Permits that limit the number of pending requests of one listener's clients.
     permits: Arc<Semaphore>,
+    gate: ControlThreadGate,
 }
 
 /// Handle by which the watchdog checks the control thread, with a place of its own in the queue. The weak sender does
@@ -45,17 +47,26 @@ pub(crate) struct WatchdogProbe(mpsc::WeakSender<QueuedControlRequest>);
 
 /// Receiver of control requests, on the control thread.
 #[derive(Debug)]
-pub(crate) struct ControlRequestReceiver(mpsc::Receiver<QueuedControlRequest>);
+pub(crate) struct ControlRequestReceiver {
+    queue: mpsc::Receiver<QueuedControlRequest>,
+    gate: ControlThreadGate,
+}
 
 impl ControlRequestSender {
     pub(crate) fn new() -> (Self, ControlRequestReceiver) {
         let (queue, receiver) = mpsc::channel(ROOM);
-        (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, ControlRequestReceiver(receiver))
+        let (permits, gate) = (Arc::new(Semaphore::new(MOST)), ControlThreadGate::default());
+        (Self { queue, permits, gate: gate.clone() }, ControlRequestReceiver { queue: receiver, gate })
+    }
+
+    /// Returns the gate before the control thread.
+    pub(crate) fn gate(&self) -> ControlThreadGate {
+        self.gate.clone()
     }
 
     /// Creates a sender of control requests for the clients of another listener, with a separate limit.
     pub(crate) fn for_another_listener(&self) -> Self {
-        Self { queue: self.queue.clone(), permits: Arc::new(Semaphore::new(MOST)) }
+        Self { permits: Arc::new(Semaphore::new(MOST)), ..self.clone() }
     }
 
     /// Creates the probe by which the watchdog checks the control thread.
@@ -166,7 +177,9 @@ impl ControlRequestReceiver {
         leaving: &AtomicBool,
         mut handle: impl FnMut(ControlRequest) -> Result<ControlAnswer, ControlRequestFailure>,
     ) {
-        while let Some(QueuedControlRequest { request, answer: sender, _permit }) = self.0.blocking_recv() {
+        while let Some(QueuedControlRequest { request, answer: sender, _permit }) = self.queue.blocking_recv()
+        {
+            let _begun = self.gate.begin();
             if leaving.load(Ordering::Acquire) {
                 return;
             }
@@ -202,7 +215,9 @@ mod tests {
     use crate::settings::VfSettings;
     use serde_json::json;
     use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc;
     use std::task::{Context, Poll, Waker};
+    use std::thread;
 
     /// Sends a control request, and returns the kind of the problem if the sender refuses the request at once.
     fn refusal(sender: &ControlRequestSender) -> Option<ProblemKind> {
@@ -236,6 +251,37 @@ mod tests {
         drop((local, remote));
         serving.join().unwrap();
         assert!(probe.ask().is_err(), "the watchdog keeps the control thread running");
+    }
+
+    /// Nobody serves the guests while a host that leaves waits for a request that waits for a disk.
+    #[test]
+    fn shut_gate_lets_a_request_end_but_none_begin() {
+        let (sender, queue) = ControlRequestSender::new();
+        let (gate, runtime) = (sender.gate(), tokio::runtime::Builder::new_current_thread().build().unwrap());
+        let ((begun, begins), (disk, until)) = (mpsc::channel(), mpsc::channel::<()>());
+        let serving = thread::spawn(move || {
+            queue.serve(&AtomicBool::new(false), |_| {
+                begun.send(()).unwrap();
+                let _ = until.recv();
+                Ok(ControlAnswer::Ports(Vec::new()))
+            });
+        });
+        let clients = thread::spawn(move || {
+            runtime.block_on(async {
+                tokio::join!(sender.ask(ControlRequest::PortList), sender.ask(ControlRequest::PortList))
+            })
+        });
+        begins.recv().unwrap();
+        assert!(!gate.shut(), "the first request is being carried out");
+        disk.send(()).unwrap();
+        while !gate.shut() {
+            thread::yield_now();
+        }
+        assert!(begins.try_recv().is_err(), "the second request has begun");
+        disk.send(()).unwrap();
+        gate.open();
+        assert!(matches!(clients.join().unwrap(), (Ok(_), Ok(_))));
+        serving.join().unwrap();
     }
 
     #[test]

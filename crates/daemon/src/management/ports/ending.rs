@@ -7,13 +7,13 @@ use super::life::PortLife;
 use super::{RunningPort, RunningPorts};
 use crate::leftover;
 use crate::port::PortThreadCommand;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl RunningPorts {
     /// Orders a port to end, without waiting for its end. The port is removed: no successor process resumes it.
     pub(crate) fn end(&self, name: &str) {
         let mut ports = self.lock();
-        ports.retain(|port| !(port.ends && port.end.has_come()));
+        ports.retain(|port| !port.has_ended());
         for port in ports.iter_mut().filter(|port| port.name == name && !port.ends) {
             (port.ends, port.removed) = (true, true);
             let _ = port.handle.send(PortThreadCommand::Stop);
@@ -28,12 +28,13 @@ impl RunningPorts {
         let deadline = Instant::now() + self.patience;
         let ending = || {
             let ports = self.lock();
-            let port = ports.iter().find(|port| port.ends && concerns(&port.name) && !port.end.has_come());
-            port.map(|port| (port.name.clone(), port.end.clone()))
+            let port = ports.iter().find(|port| port.ends && concerns(&port.name) && !port.has_ended());
+            port.map(|port| (port.name.clone(), port.end.clone(), port.handle.uplink_threads().clone()))
         };
         // A port that fails while it ends begins another life.
-        while let Some((name, end)) = ending() {
-            if !end.wait(deadline.saturating_duration_since(Instant::now())) {
+        while let Some((name, end, uplinks)) = ending() {
+            let left = || deadline.saturating_duration_since(Instant::now());
+            if !(end.wait(left()) && uplinks.devices.wait(left())) {
                 return Err(refused(format!(
                     "port {name} was removed and still disconnects its clients; repeat the request in a moment"
                 )));
@@ -77,14 +78,31 @@ impl RunningPorts {
         }
     }
 
-    /// Waits until the threads of all ports have ended. The ports must have been ordered to end.
-    pub(crate) fn join(&self) {
+    /// Waits until the threads of all ports have ended, and up to `time` for those of their uplinks. The ports must have been
+    /// ordered to end.
+    pub(crate) fn join(&self, time: Duration) {
         let ended = std::mem::take(&mut *self.lock());
-        for port in ended {
-            if port.thread.join().is_err() {
-                tracing::error!(port = port.name, "the port's thread has panicked");
+        let mut uplinks = Vec::new();
+        for RunningPort { name, thread, handle, .. } in ended {
+            if thread.join().is_err() {
+                tracing::error!(port = name, "the port's thread has panicked");
+            }
+            uplinks.push((name, handle.uplink_threads().clone()));
+        }
+        let deadline = Instant::now() + time;
+        for (port, threads) in uplinks {
+            if !threads.wait(deadline.saturating_duration_since(Instant::now())) {
+                tracing::warn!(
+                    port,
+                    "a thread of the port's uplink waits for a disk or the kernel, and ends with the process"
+                );
             }
         }
+    }
+
+    /// Returns true if the threads of all ports' uplinks have ended.
+    pub(crate) fn uplink_threads_have_ended(&self) -> bool {
+        self.lock().iter().all(|port| port.handle.uplink_threads().have_ended())
     }
 
     /// Returns true if the threads of all ports have ended.

@@ -71,7 +71,7 @@ impl LiveHost {
         assert!(host.pause(ASIDE), "a port cannot pause");
         paused();
         let ready = ReadyHost::succeed(config, host.vault()).unwrap();
-        host.leave();
+        host.leave(ASIDE);
         self.host = Some(ready.start().unwrap());
     }
 

@@ -4,8 +4,9 @@ use super::addresses::ParentAddressRegistry;
 use super::port_wire::cable::WireRegistry;
 use super::xdp::programs::XdpPrograms;
 use crate::control::uplink::UplinkStatus;
+use crate::uplink_threads::{RunningThreads, UplinkThreads};
 use crate::vault::PortFileDescriptorStore;
-use host::confine::PreparedSandbox;
+use host::confine::{PreparedSandbox, SandboxError};
 use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
 use nic::{TrustedChecksum, UnsegmentedPacketLayout};
@@ -13,6 +14,7 @@ use plane::guard::SharedAddresses;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 /// Context of a call to an uplink: the port's poller, the token of the uplink's file descriptors, and the time.
 #[derive(Debug, Clone, Copy)]
@@ -116,6 +118,8 @@ pub(crate) struct UplinkResources<'a> {
     pub(crate) port: &'a ThreadWaker,
     /// Sandbox in which the uplink's own thread runs.
     pub(crate) watcher: &'a PreparedSandbox,
+    /// Threads of the port's uplinks.
+    pub(crate) threads: &'a UplinkThreads,
     /// Wires that connect ports of the host.
     pub(crate) wires: &'a WireRegistry,
     /// Addresses that ports hold on interfaces which their uplinks share.
@@ -124,4 +128,37 @@ pub(crate) struct UplinkResources<'a> {
     pub(crate) programs: &'a XdpPrograms,
     /// Time at which the uplink is opened.
     pub(crate) now: Time,
+}
+
+impl UplinkResources<'_> {
+    /// Starts a thread that holds devices or sockets of the uplink. The port's thread must not wait for its end.
+    pub(super) fn spawn_for_device(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, SandboxError> {
+        self.spawn(&self.threads.devices, name, body)
+    }
+
+    /// Starts a thread that reads or writes a file. The port's thread must not wait for its end.
+    pub(super) fn spawn_for_file(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, SandboxError> {
+        self.spawn(&self.threads.files, name, body)
+    }
+
+    fn spawn(
+        &self,
+        running: &RunningThreads,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, SandboxError> {
+        let mark = running.enter();
+        self.watcher.spawn(name, move || {
+            let _mark = mark;
+            body();
+        })
+    }
 }

@@ -224,6 +224,7 @@ impl PortUplink {
     /// Ends the uplink, and releases its file descriptors that are kept for the successor process. May block.
     pub(crate) fn retire(self) {
         self.kind.retire();
+        self.stages.retire();
     }
 
     /// Sets the rule for the port's link. Returns the former rule.

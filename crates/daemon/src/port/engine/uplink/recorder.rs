@@ -9,7 +9,6 @@ use super::UplinkError;
 use super::backend::UplinkResources;
 use crate::pcapng::{self, PacketDirection, PcapngPacket};
 use crate::ring;
-use host::confine::PreparedSandbox;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of the ring between the port and the thread that writes the recording.
 const RING: usize = 4 << 20;
@@ -28,6 +27,10 @@ const LONGEST: usize = 1 << 17;
 const BATCH: usize = 1 << 18;
 /// Longest sleep of the recording thread without a wake-up.
 const NAP: Duration = Duration::from_millis(500);
+/// Longest wait for the rest of a recording that a change ends, and the interval between two looks. The ring is written in
+/// milliseconds if the disk works.
+const FINISH: Duration = Duration::from_millis(500);
+const FINISH_INTERVAL: Duration = Duration::from_millis(1);
 /// First bytes of each pcapng file (type of the Section Header Block).
 const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// Bytes before each frame in the recording's ring: its time in nanoseconds since 1970, and its direction.
@@ -56,23 +59,13 @@ pub(crate) struct UplinkRecorder {
 impl UplinkRecorder {
     pub(super) fn start(path: &Path, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let named = |source| UplinkError::Record { path: path.to_owned(), source };
-        let file = RollbackFile(open(path).map_err(named)?);
+        let mut file = RollbackFile(open(path).map_err(named)?);
+        beginning().and_then(|begin| file.write_all(&begin)).map_err(named)?;
         let name = format!("{}-record", with.vault.port());
-        Self::writing(file, &name, path, with.watcher)
-    }
-
-    fn writing(
-        mut file: RollbackFile,
-        name: &str,
-        path: &Path,
-        confined: &PreparedSandbox,
-    ) -> Result<Self, UplinkError> {
-        let begin = beginning().and_then(|begin| file.write_all(&begin));
-        begin.map_err(|source| UplinkError::Record { path: path.to_owned(), source })?;
         let (sender, receiver) = RingBuffer::new(RING);
         let shared = Arc::new(SharedRecorderState::default());
         let (path, theirs) = (path.to_owned(), shared.clone());
-        let writer = confined.spawn(name, move || write(file, &path, receiver, &theirs))?;
+        let writer = with.spawn_for_file(&name, move || write(file, &path, receiver, &theirs))?;
         Ok(Self { sender, put: false, full: 0, shared, writer: Some(writer) })
     }
 
@@ -93,6 +86,18 @@ impl UplinkRecorder {
         }
     }
 
+    /// Ends the recording, and waits up to [`FINISH`] until it is written. Must not run on a port's thread.
+    pub(super) fn retire(mut self) {
+        let writer = self.writer.take();
+        self.shared.stops.store(true, Ordering::Release);
+        let Some(writer) = writer else { return };
+        writer.thread().unpark();
+        let deadline = Instant::now() + FINISH;
+        while !writer.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(FINISH_INTERVAL);
+        }
+    }
+
     /// Returns the number of frames that are missing in the recording.
     pub(super) fn lost(&self) -> u64 {
         self.full + self.shared.failed.load(Ordering::Relaxed)
@@ -100,13 +105,11 @@ impl UplinkRecorder {
 }
 
 impl Drop for UplinkRecorder {
+    /// Orders the recording thread to write what it has and to end. Does not wait for it: the disk may be slow, or hang.
     fn drop(&mut self) {
         self.shared.stops.store(true, Ordering::Release);
-        if let Some(writer) = self.writer.take() {
+        if let Some(writer) = &self.writer {
             writer.thread().unpark();
-            if writer.join().is_err() {
-                tracing::error!("the writer of a recording has panicked");
-            }
         }
     }
 }

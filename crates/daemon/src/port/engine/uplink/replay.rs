@@ -49,7 +49,7 @@ pub(super) struct ReplayUplink {
     receiver: Consumer<u8>,
     record: UplinkStateCounters,
     shared: Arc<SharedReplayState>,
-    reader: Option<JoinHandle<()>>,
+    reader: JoinHandle<()>,
 }
 
 /// Reader of a recording's blocks.
@@ -75,21 +75,17 @@ impl ReplayUplink {
             is_foreign: false,
         };
         let name = format!("{}-replay", with.vault.port());
-        let reader = with.watcher.spawn(&name, move || player.run(pcap))?;
+        let reader = with.spawn_for_file(&name, move || player.run(pcap))?;
         let record = UplinkStateCounters::new("replay", UplinkState::Up, with.now);
-        Ok(Self { path: path.to_owned(), receiver, record, shared, reader: Some(reader) })
+        Ok(Self { path: path.to_owned(), receiver, record, shared, reader })
     }
 }
 
 impl Drop for ReplayUplink {
+    /// Orders the reading thread to end. Does not wait for it: the disk may be slow, or hang.
     fn drop(&mut self) {
         self.shared.stops.store(true, Ordering::Release);
-        if let Some(reader) = self.reader.take() {
-            reader.thread().unpark();
-            if reader.join().is_err() {
-                tracing::error!("the reader of a replay has panicked");
-            }
-        }
+        self.reader.thread().unpark();
     }
 }
 

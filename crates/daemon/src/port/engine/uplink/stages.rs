@@ -43,6 +43,11 @@ impl UplinkPipelineStages {
         (self.rx, self.tx) = (others.rx, others.tx);
     }
 
+    /// Ends the recording, if there is one, and waits for a bounded time until it is written. Must not run on a port's thread.
+    pub(crate) fn retire(self) {
+        self.recorder.into_iter().for_each(UplinkRecorder::retire);
+    }
+
     /// Returns true if packets may pass before segmentation. Impairment treats each frame by itself.
     pub(super) fn take_uncut(&self) -> bool {
         self.impairment.is_none()

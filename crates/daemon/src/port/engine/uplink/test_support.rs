@@ -17,6 +17,7 @@ pub(in crate::port) fn with_resources<T>(run: impl FnOnce(&UplinkResources<'_>) 
         vault: &PortFileDescriptorStore::new(&store, "pf0"),
         port: &inbox.waker,
         watcher: &threads.control,
+        threads: &inbox.uplink_threads,
         wires: &WireRegistry::default(),
         parents: &ParentAddressRegistry::default(),
         programs: &XdpPrograms::default(),

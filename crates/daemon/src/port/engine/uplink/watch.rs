@@ -59,7 +59,7 @@ enum InterfaceWatcherCommand<D> {
     Stop,
 }
 
-/// Handle of a port to the thread that watches its uplink's interface. Dropping it ends the thread, which closes the device.
+/// Handle of a port to the thread that watches its uplink's interface. Dropping it has the thread end, which closes the device.
 #[derive(Debug)]
 pub(super) struct InterfaceWatcherHandle<D: UplinkDevice> {
     orders: mpsc::Sender<InterfaceWatcherCommand<D>>,
@@ -111,7 +111,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
                 watcher.gone()
             }
         };
-        let thread = with.watcher.spawn(&format!("{port}-uplink"), move || watcher.run())?;
+        let thread = with.spawn_for_device(&format!("{port}-uplink"), move || watcher.run())?;
         Ok((seen, Self { orders, waker, news, thread: Some(thread), kept }))
     }
 
@@ -141,7 +141,10 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
 
     /// Ends the watching thread, and releases its file descriptor that is kept for the successor process.
     pub(super) fn retire(mut self) {
-        self.stop();
+        self.order(InterfaceWatcherCommand::Stop);
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the watcher of an uplink has panicked");
+        }
         self.kept.forget();
     }
 
@@ -150,18 +153,13 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         let _ = self.orders.send(order);
         self.waker.wake();
     }
-
-    fn stop(&mut self) {
-        self.order(InterfaceWatcherCommand::Stop);
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the watcher of an uplink has panicked");
-        }
-    }
 }
 
 impl<D: UplinkDevice> Drop for InterfaceWatcherHandle<D> {
+    /// Orders the watching thread to end. Does not wait for it: the thread may wait for the kernel, or for another process
+    /// that uses the interface.
     fn drop(&mut self) {
-        self.stop();
+        self.order(InterfaceWatcherCommand::Stop);
     }
 }
 

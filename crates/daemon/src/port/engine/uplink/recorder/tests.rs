@@ -2,9 +2,13 @@
 
 use super::*;
 use crate::pcapng::FLAGS;
+use crate::port::engine::uplink::test_support::with_resources;
+use crate::uplink_threads::UplinkThreads;
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, Linktype, parse_pcapng};
 use std::fs;
+use std::sync::mpsc;
+use std::thread;
 use tempfile::TempDir;
 
 fn ring(frames: &[(PacketDirection, Vec<u8>)]) -> Consumer<u8> {
@@ -106,4 +110,58 @@ fn stalled_recording_writer_loses_frames_in_bounded_memory() {
     (0..100).for_each(|_| recorder.note(PacketDirection::Out, &[1; 1000]));
     recorder.flush();
     assert_eq!(recorder.lost(), 100 - 10_000 / (1000 + HEAD as u64 + 4));
+}
+
+/// Disk that does not answer until the sender is dropped.
+struct HungDisk(mpsc::Receiver<()>);
+
+impl Write for HungDisk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = self.0.recv();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The port's thread drops its recorder when it leaves its guests to the next process, or fails and is opened again.
+#[test]
+fn recording_on_a_hung_disk_delays_no_end_of_its_port() {
+    let (disk, hung) = mpsc::channel();
+    let (sender, receiver) = RingBuffer::new(RING);
+    let (shared, threads) = (Arc::new(SharedRecorderState::default()), UplinkThreads::default());
+    let (theirs, mark) = (shared.clone(), threads.files.enter());
+    let writer = thread::spawn(move || {
+        let _mark = mark;
+        write(HungDisk(hung), Path::new("hung"), receiver, &theirs);
+    });
+    let mut recorder = UplinkRecorder { sender, put: false, full: 0, shared, writer: Some(writer) };
+    recorder.note(PacketDirection::Out, &[1; 60]);
+    recorder.flush();
+    let (dropped, ends) = mpsc::channel();
+    let port = thread::spawn(move || {
+        drop(recorder);
+        dropped.send(()).unwrap();
+    });
+    assert_eq!(ends.recv_timeout(Duration::from_secs(60)), Ok(()), "the port waits for the disk");
+    assert!(!threads.wait(Duration::ZERO));
+    drop(disk);
+    assert!(threads.wait(Duration::from_secs(60)), "the writer does not end once the disk answers");
+    port.join().unwrap();
+}
+
+#[test]
+fn recording_that_a_change_ends_is_written() {
+    with_resources(|with| {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("new.pcapng");
+        let mut recorder = UplinkRecorder::start(&path, with).unwrap();
+        let began = fs::metadata(&path).unwrap().len();
+        recorder.note(PacketDirection::Out, &[1; 1000]);
+        recorder.retire();
+        assert!(with.threads.files.wait(Duration::from_secs(60)));
+        assert!(fs::metadata(&path).unwrap().len() > began + 1000);
+    });
 }

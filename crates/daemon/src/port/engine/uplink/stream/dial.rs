@@ -96,7 +96,7 @@ impl DialerHandle {
         };
         dialer.wait_for_callers()?;
         let name = format!("{}-uplink", with.vault.port());
-        let thread = with.watcher.spawn(&name, move || dialer.run())?;
+        let thread = with.spawn_for_device(&name, move || dialer.run())?;
         Ok(Self { orders, waker, peers, thread: Some(thread), kept })
     }
 
@@ -124,7 +124,10 @@ impl DialerHandle {
 
     /// Ends the connecting thread, and releases its socket that is kept for the successor process.
     pub(super) fn retire(mut self) {
-        self.stop();
+        self.order(DialerCommand::Stop);
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that connects an uplink has panicked");
+        }
         self.kept.forget();
     }
 
@@ -133,22 +136,16 @@ impl DialerHandle {
         let _ = self.orders.send(order);
         self.waker.wake();
     }
-
-    fn stop(&mut self) {
-        self.order(DialerCommand::Stop);
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that connects an uplink has panicked");
-        }
-    }
 }
 
 impl Drop for DialerHandle {
+    /// Orders the connecting thread to end. Does not wait for it: it may be closing a descriptor that a peer has sent.
     fn drop(&mut self) {
         if std::thread::panicking() {
             // The port is opened again and resumes with this socket, so its file must stay.
             self.leave();
         }
-        self.stop();
+        self.order(DialerCommand::Stop);
     }
 }
 

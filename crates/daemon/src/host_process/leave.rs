@@ -1,0 +1,89 @@
+//! Part of the running host in a hand-over: it settles, pauses its ports, and leaves them to the successor process.
+
+use super::RunningHost;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Interval at which a host that leaves looks whether its threads have ended.
+const LEAVE_INTERVAL: Duration = Duration::from_millis(2);
+
+impl RunningHost {
+    /// Begins no more requests and accepts no more control clients, so that nothing delays [`RunningHost::leave`]. Returns true
+    /// if no request is being carried out, and no clients of removed ports are being disconnected. Guests are served
+    /// meanwhile, so the caller may call again for as long as it likes.
+    #[must_use]
+    pub fn settle(&self) -> bool {
+        self.server.hold(true);
+        self.gate.shut() && has_ended(self.leftover.as_ref())
+    }
+
+    /// Pauses every port for the successor process, and accepts no more clients of the control interface. The ports
+    /// wait up to `time` for [`RunningHost::leave`], and resume if the call does not come. Returns false if a port
+    /// cannot pause; then all resume at once.
+    #[must_use]
+    pub fn pause(&self, time: Duration) -> bool {
+        self.server.hold(true);
+        let paused = self.ports.pause(time);
+        if !paused {
+            self.resume();
+        }
+        paused
+    }
+
+    /// Resumes the ports and the control interface after [`RunningHost::settle`] or [`RunningHost::pause`].
+    pub fn resume(&self) {
+        self.server.hold(false);
+        self.gate.open();
+        self.ports.resume();
+    }
+
+    /// Ends the paused host without notifying guests or clients: a successor process serves them. Waits up to `time` for the
+    /// host's threads. The caller then ends the process, and with it those that still wait for a disk, a client or the kernel.
+    pub fn leave(mut self, time: Duration) {
+        self.ends.store(true, Ordering::Release);
+        self.leaving.store(true, Ordering::Release);
+        self.ports.leave();
+        self.server.stop();
+        self.gate.open();
+        self.ports.stop_reviving();
+        let deadline = Instant::now() + time;
+        while !self.threads_have_ended() {
+            if Instant::now() >= deadline {
+                tracing::warn!(
+                    "a thread of this process waits for a disk, a client or the kernel, and ends with the process"
+                );
+                return self.abandon_threads();
+            }
+            std::thread::sleep(LEAVE_INTERVAL);
+        }
+        self.join();
+    }
+
+    /// Returns true if all threads of a host that leaves have ended.
+    fn threads_have_ended(&self) -> bool {
+        if ![&self.reviver, &self.api, &self.control, &self.leftover]
+            .into_iter()
+            .all(|it| has_ended(it.as_ref()))
+        {
+            return false;
+        }
+        // The control thread may have started one more port before it ended.
+        self.ports.end_all();
+        self.ports.have_ended() && self.ports.uplink_threads_have_ended()
+    }
+
+    /// Leaves the threads that have not ended to the end of the process.
+    fn abandon_threads(&mut self) {
+        for thread in [&mut self.reviver, &mut self.api, &mut self.control, &mut self.leftover] {
+            drop(thread.take());
+        }
+        // A port whose commands have no sender would end in order.
+        std::mem::forget(self.ports.clone());
+    }
+}
+
+/// Returns true if there is no such thread, or it has ended.
+fn has_ended(thread: Option<&JoinHandle<()>>) -> bool {
+    thread.is_none_or(JoinHandle::is_finished)
+}
