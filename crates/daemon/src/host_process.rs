@@ -114,11 +114,11 @@ impl ReadyHost {
         let (as_control, as_api) = (threads.control.clone(), threads.api.clone());
         let order_waker = ThreadWaker::new()?;
         let (requests, queue) = ControlRequestSender::new();
-        let (probe, gate) = (requests.probe(), requests.gate());
+        let gate = requests.gate();
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));
         let (running, failed) = RunningPorts::new(&vault, threads.clone(), common);
-        let capturing = running.clone();
+        let (capturing, probe) = (running.clone(), requests.probe(running.disk_wait().clone()));
         let starter = move |port: &str, capture| capturing.tell(port, PortThreadCommand::Capture(capture));
         let (server, server_handle) = ControlServer::new(listener, tcp, requests, Arc::new(starter))?;
         let mut host = RunningHost {
@@ -218,11 +218,15 @@ impl RunningHost {
         runs(&self.api) && runs(&self.control)
     }
 
-    /// Returns the check of the watchdog, a function that waits until the control thread and every port have answered.
-    /// The check does not wait for pending requests. Its error names the part that does not answer.
+    /// Returns the check of the watchdog, a function that waits until the control thread and every port have answered, or the
+    /// ports alone while the control thread waits for a disk. Its error names the part that does not answer.
     pub fn check(&self) -> impl Fn() -> Result<(), String> + Send + use<> {
-        let probe = self.probe.clone();
-        move || probe.ask().map_err(|failure| failure.message)
+        let (probe, ports) = (self.probe.clone(), self.ports.clone());
+        move || {
+            // First: the ports pause while the control thread has the host handed over.
+            probe.ask().map_err(|failure| failure.message)?;
+            ports.check()
+        }
     }
 
     #[cfg(test)]

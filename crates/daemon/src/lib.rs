@@ -12,6 +12,7 @@ mod clock;
 pub mod config;
 pub mod confine;
 pub mod control;
+mod disk_wait;
 pub mod events;
 mod flight;
 mod host_process;

@@ -8,6 +8,7 @@ pub(crate) mod faulty_disk;
 mod tests;
 
 use crate::config::{ConfigError, HostConfig};
+use crate::disk_wait::DiskWait;
 use crate::settings::{PortSettings, SettingValues, SettingsGroup, VfSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -225,9 +226,15 @@ fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
 pub(crate) struct StateFile {
     /// True if the file may hold a change that the host has refused: the disk has kept the old contents from returning.
     is_uncertain: bool,
+    disk: DiskWait,
 }
 
 impl StateFile {
+    /// Creates the state file of a host whose waits for the disk are marked in `disk`.
+    pub(crate) fn new(disk: DiskWait) -> Self {
+        Self { is_uncertain: false, disk }
+    }
+
     /// Writes the changes by command of the configuration `next`, if they differ from those of `before`, or if the file may hold
     /// others.
     ///
@@ -240,7 +247,8 @@ impl StateFile {
             return Ok(());
         }
         let path = next.state_file().ok_or(SettingsStoreError::NoPlace)?;
-        match self.write(&path, &state, &old) {
+        let disk = self.disk.clone();
+        match disk.during(|| self.write(&path, &state, &old)) {
             Ok(()) => Ok(()),
             // The change itself needs no file.
             Err(error) if !is_changed => {

@@ -58,7 +58,8 @@ impl HostManager {
         ports: RunningPorts,
         orders: (mpsc::Sender<MainThreadRequest>, ThreadWaker),
     ) -> Self {
-        Self { config, state_file: StateFile::default(), ports, orders }
+        let state_file = StateFile::new(ports.disk_wait().clone());
+        Self { config, state_file, ports, orders }
     }
 
     /// Has the main thread hand over the host to a new process, and waits for the outcome.

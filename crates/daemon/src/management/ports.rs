@@ -1,20 +1,22 @@
 //! Running ports with their threads, and the commands to them. A port whose thread panics, or fails otherwise, is
 //! opened again with its clients, as after a crash of that port alone.
 
+mod check;
 mod ending;
 mod life;
+mod opening;
 
 use super::outcome::{ControlRequestResult, unavailable};
 use crate::config::PortConfig;
 use crate::confine::ThreadSandboxes;
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::ControlRequestFailure;
+use crate::disk_wait::DiskWait;
 use crate::port::{
-    self, OpenPort, PortCommandInbox, PortHandle, PortStartError, PortThreadCommand, PortUplink,
-    PreparedPort, SharedPortResources, UplinkError, UplinkPipelineStages, UplinkResources,
+    self, OpenPort, PortCommandInbox, PortHandle, PortThreadCommand, PreparedPort, SharedPortResources,
 };
 use crate::start_error::HostStartError;
-use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
+use crate::vault::FileDescriptorStore;
 use host::cpus::CpuList;
 use life::{PortLife, PortLifeEnd};
 use std::collections::VecDeque;
@@ -41,6 +43,7 @@ pub(crate) struct RunningPorts {
     pub(super) threads: ThreadSandboxes,
     common: SharedPortResources,
     failed: Sender<Option<SurvivingPortParts>>,
+    disk: DiskWait,
     /// Timeout of a port's answer to a command.
     pub(super) patience: Duration,
 }
@@ -90,7 +93,8 @@ impl RunningPorts {
     ) -> (Self, Receiver<Option<SurvivingPortParts>>) {
         let (failed, receiver) = mpsc::channel();
         let (running, vault, patience) = (Arc::default(), vault.clone(), PATIENCE);
-        (Self { running, vault, threads, common, failed, patience }, receiver)
+        let disk = DiskWait::default();
+        (Self { running, vault, threads, common, failed, disk, patience }, receiver)
     }
 
     /// Opens failed ports again, until the end of the host. Opening needs files and threads, which the confinement
@@ -185,54 +189,6 @@ impl RunningPorts {
     ) -> Result<JoinHandle<()>, HostStartError> {
         let (failed, cpus) = (self.failed.clone(), config.cpus.clone());
         Ok(self.threads.port.spawn(&config.name, move || run(port, &cpus, life, &failed))?)
-    }
-
-    /// Opens a port by its configuration, without starting its thread.
-    pub(crate) fn open(
-        &self,
-        config: &PortConfig,
-        inbox: &PortCommandInbox,
-    ) -> Result<PreparedPort, PortStartError> {
-        PreparedPort::open(config, &self.vault, inbox, &self.threads, &self.common)
-    }
-
-    /// Opens an uplink for a running port.
-    pub(crate) fn open_uplink(
-        &self,
-        config: &PortConfig,
-    ) -> ControlRequestResult<Result<PortUplink, UplinkError>> {
-        self.making(config, |with| PortUplink::open(config, with))
-    }
-
-    /// Opens the impairment and the recording for the uplink of a running port.
-    pub(crate) fn open_stages(
-        &self,
-        config: &PortConfig,
-    ) -> ControlRequestResult<Result<UplinkPipelineStages, UplinkError>> {
-        self.making(config, |with| UplinkPipelineStages::open(config, with))
-    }
-
-    fn making<T>(
-        &self,
-        config: &PortConfig,
-        make: impl FnOnce(&UplinkResources<'_>) -> T,
-    ) -> ControlRequestResult<T> {
-        let ports = self.lock();
-        let port = ports.iter().find(|port| port.name == config.name && !port.ends);
-        let handle = port.map(|port| port.handle.clone()).ok_or_else(unavailable)?;
-        drop(ports);
-        let vault = PortFileDescriptorStore::new(&self.vault, &config.name);
-        let SharedPortResources { wires, parents, programs, .. } = &self.common;
-        Ok(make(&UplinkResources {
-            vault: &vault,
-            port: handle.waker(),
-            watcher: &self.threads.control,
-            threads: handle.uplink_threads(),
-            wires,
-            parents,
-            programs,
-            now: crate::clock::now(),
-        }))
     }
 
     /// Returns the file descriptor store of the host.

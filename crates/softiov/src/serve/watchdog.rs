@@ -1,6 +1,6 @@
-//! Notifies systemd's watchdog (`WatchdogSec=`) as long as the host answers a request. The answer needs the thread that
-//! carries out commands and the thread of every port that was not given up; clients that send too many requests do not
-//! prevent it. If the host hangs, systemd restarts the unit with its guests.
+//! Notifies systemd's watchdog (`WatchdogSec=`) as long as the host answers. The answer needs the thread of every port that was
+//! not given up, and the thread that carries out commands unless that one waits for a disk; clients that send too many
+//! requests do not prevent it. If the host hangs, systemd restarts the unit with its guests.
 
 use anyhow::Context;
 use daemon::RunningHost;

@@ -5,8 +5,10 @@ use super::gate::ControlThreadGate;
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{ControlAnswer, ControlRequest, ControlRequestFailure};
 use crate::control::status::{ConnectedVmm, LinkState, VfStatus};
-use std::sync::Arc;
+use crate::disk_wait::DiskWait;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self as std_mpsc, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::sleep;
@@ -21,6 +23,19 @@ const ROOM: usize = 2 * MOST + 1;
 const SETTLE: Duration = Duration::from_millis(700);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
+/// Interval at which the watchdog's probe looks whether the control thread waits for a disk.
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
+/// Time after which a step of the control thread that waits for a disk is logged.
+const SLOW_DISK: Duration = Duration::from_secs(10);
+
+/// Item in the control thread's queue.
+#[derive(Debug)]
+enum ControlQueueItem {
+    Request(Box<QueuedControlRequest>),
+    /// Check of the watchdog that the control thread takes requests.
+    Probe(std_mpsc::Sender<()>),
+}
+
 /// Request to the control thread, with the channel for its answer.
 #[derive(Debug)]
 struct QueuedControlRequest {
@@ -28,27 +43,32 @@ struct QueuedControlRequest {
     answer: oneshot::Sender<Result<ControlAnswer, ControlRequestFailure>>,
     /// Permit for the request's place in the queue. It is released when the request is carried out or skipped, not
     /// when its client disconnects.
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Sender of requests to the control thread.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlRequestSender {
-    queue: mpsc::Sender<QueuedControlRequest>,
+    queue: mpsc::Sender<ControlQueueItem>,
     /// Permits that limit the number of pending requests of one listener's clients.
     permits: Arc<Semaphore>,
     gate: ControlThreadGate,
 }
 
-/// Handle by which the watchdog checks the control thread, with a place of its own in the queue. The weak sender does
-/// not keep the control thread running.
+/// Handle by which the watchdog checks the control thread, with a place of its own in the queue.
 #[derive(Debug, Clone)]
-pub(crate) struct WatchdogProbe(mpsc::WeakSender<QueuedControlRequest>);
+pub(crate) struct WatchdogProbe {
+    /// Weak, so that it does not keep the control thread running.
+    queue: mpsc::WeakSender<ControlQueueItem>,
+    disk: DiskWait,
+    /// Answer to a probe that is still in the queue.
+    pending: Arc<Mutex<Option<std_mpsc::Receiver<()>>>>,
+}
 
 /// Receiver of control requests, on the control thread.
 #[derive(Debug)]
 pub(crate) struct ControlRequestReceiver {
-    queue: mpsc::Receiver<QueuedControlRequest>,
+    queue: mpsc::Receiver<ControlQueueItem>,
     gate: ControlThreadGate,
 }
 
@@ -69,9 +89,9 @@ impl ControlRequestSender {
         Self { permits: Arc::new(Semaphore::new(MOST)), ..self.clone() }
     }
 
-    /// Creates the probe by which the watchdog checks the control thread.
-    pub(crate) fn probe(&self) -> WatchdogProbe {
-        WatchdogProbe(self.queue.downgrade())
+    /// Creates the probe by which the watchdog checks the control thread, whose waits for a disk `disk` marks.
+    pub(crate) fn probe(&self, disk: DiskWait) -> WatchdogProbe {
+        WatchdogProbe { queue: self.queue.downgrade(), disk, pending: Arc::default() }
     }
 
     /// Sends a control request and waits for the answer. The answer to a request that disconnects a VF's client waits for the
@@ -99,7 +119,9 @@ impl ControlRequestSender {
 
     async fn ask_once(&self, request: ControlRequest) -> Result<ControlAnswer, ControlRequestFailure> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())?;
-        let answer = send(&self.queue, request, Some(permit))?;
+        let (sender, answer) = oneshot::channel();
+        let asked = QueuedControlRequest { request, answer: sender, _permit: permit };
+        send(&self.queue, ControlQueueItem::Request(Box::new(asked)))?;
         answer.await.unwrap_or_else(|_| Err(handed_over()))
     }
 }
@@ -137,29 +159,47 @@ fn is_disabled(vf: &VfStatus) -> bool {
 }
 
 impl WatchdogProbe {
-    /// Waits until the control thread and every port have answered. The queue has room for one probe at a time.
+    /// Waits until the control thread has answered, or waits for a disk: then no port does. The queue has room for one probe at a
+    /// time, so a later call waits for the answer to an earlier probe.
     pub(crate) fn ask(&self) -> Result<(), ControlRequestFailure> {
-        let answer = {
-            let queue = self.0.upgrade().ok_or_else(handed_over)?;
-            send(&queue, ControlRequest::PortList, None)?
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = pending.is_none();
+        let answer = match pending.take() {
+            Some(answer) => answer,
+            None => self.send()?,
         };
-        answer.blocking_recv().unwrap_or_else(|_| Err(handed_over())).map(drop)
+        loop {
+            match answer.recv_timeout(PROBE_INTERVAL) {
+                Ok(()) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return Err(handed_over()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let Some(time) = self.disk.time() else { continue };
+            // Checks follow each other within seconds, so the second one logs the wait.
+            if !is_new && time >= SLOW_DISK {
+                tracing::warn!(
+                    ?time,
+                    "a change waits for a disk that does not answer; guests are served, and other requests wait too"
+                );
+            }
+            *pending = Some(answer);
+            return Ok(());
+        }
+    }
+
+    fn send(&self) -> Result<std_mpsc::Receiver<()>, ControlRequestFailure> {
+        let (sender, answer) = std_mpsc::channel();
+        send(&self.queue.upgrade().ok_or_else(handed_over)?, ControlQueueItem::Probe(sender))?;
+        Ok(answer)
     }
 }
 
-/// Queues a request for the control thread, and returns the receiver of the answer.
-fn send(
-    queue: &mpsc::Sender<QueuedControlRequest>,
-    request: ControlRequest,
-    permit: Option<OwnedSemaphorePermit>,
-) -> Result<oneshot::Receiver<Result<ControlAnswer, ControlRequestFailure>>, ControlRequestFailure> {
-    let (sender, answer) = oneshot::channel();
-    let asked = QueuedControlRequest { request, answer: sender, _permit: permit };
-    queue.try_send(asked).map_err(|error| match error {
+/// Adds an item to the control thread's queue.
+fn send(queue: &mpsc::Sender<ControlQueueItem>, item: ControlQueueItem) -> Result<(), ControlRequestFailure> {
+    queue.try_send(item).map_err(|error| match error {
         mpsc::error::TrySendError::Full(_) => busy(),
         mpsc::error::TrySendError::Closed(_) => handed_over(),
-    })?;
-    Ok(answer)
+    })
 }
 
 fn busy() -> ControlRequestFailure {
@@ -177,8 +217,15 @@ impl ControlRequestReceiver {
         leaving: &AtomicBool,
         mut handle: impl FnMut(ControlRequest) -> Result<ControlAnswer, ControlRequestFailure>,
     ) {
-        while let Some(QueuedControlRequest { request, answer: sender, _permit }) = self.queue.blocking_recv()
-        {
+        while let Some(item) = self.queue.blocking_recv() {
+            let QueuedControlRequest { request, answer: sender, _permit } = match item {
+                ControlQueueItem::Request(request) => *request,
+                ControlQueueItem::Probe(answer) => {
+                    // The watchdog may have ended.
+                    let _ = answer.send(());
+                    continue;
+                }
+            };
             let _begun = self.gate.begin();
             if leaving.load(Ordering::Acquire) {
                 return;
@@ -205,144 +252,4 @@ fn handed_over() -> ControlRequestFailure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{ControlRequestSender, MOST};
-    use crate::control::problem::ProblemKind;
-    use crate::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand, UpgradeResult};
-    use crate::control::status::{
-        DropCounts, TrafficCounts, VfConductStatus, VfMailboxStatus, VirtioDeviceCounts, VmmInterventions,
-    };
-    use crate::settings::VfSettings;
-    use serde_json::json;
-    use std::sync::atomic::AtomicBool;
-    use std::sync::mpsc;
-    use std::task::{Context, Poll, Waker};
-    use std::thread;
-
-    /// Sends a control request, and returns the kind of the problem if the sender refuses the request at once.
-    fn refusal(sender: &ControlRequestSender) -> Option<ProblemKind> {
-        let mut asking = Box::pin(sender.ask(ControlRequest::PortList));
-        match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(answer) => answer.err().map(|failure| failure.kind),
-            Poll::Pending => {
-                // The request stays pending until the end of the test, as for a client that stays.
-                std::mem::forget(asking);
-                None
-            }
-        }
-    }
-
-    #[test]
-    fn control_request_beyond_the_pending_limit_is_refused() {
-        let (local, queue) = ControlRequestSender::new();
-        let remote = local.for_another_listener();
-        for listener in [&local, &remote] {
-            // A request keeps its permit until its turn, though its sender is dropped here.
-            assert!((0..MOST).all(|_| refusal(listener).is_none()), "a listener uses another's permits");
-            assert_eq!(refusal(listener), Some(ProblemKind::Busy));
-        }
-        let probe = local.probe();
-        let watchdog = std::thread::spawn(move || probe.ask());
-        let serving = std::thread::spawn(move || {
-            queue.serve(&AtomicBool::new(false), |_| Ok(ControlAnswer::Ports(Vec::new())));
-        });
-        assert_eq!(watchdog.join().unwrap(), Ok(()), "clients block the watchdog");
-        let probe = local.probe();
-        drop((local, remote));
-        serving.join().unwrap();
-        assert!(probe.ask().is_err(), "the watchdog keeps the control thread running");
-    }
-
-    /// Nobody serves the guests while a host that leaves waits for a request that waits for a disk.
-    #[test]
-    fn shut_gate_lets_a_request_end_but_none_begin() {
-        let (sender, queue) = ControlRequestSender::new();
-        let (gate, runtime) = (sender.gate(), tokio::runtime::Builder::new_current_thread().build().unwrap());
-        let ((begun, begins), (disk, until)) = (mpsc::channel(), mpsc::channel::<()>());
-        let serving = thread::spawn(move || {
-            queue.serve(&AtomicBool::new(false), |_| {
-                begun.send(()).unwrap();
-                let _ = until.recv();
-                Ok(ControlAnswer::Ports(Vec::new()))
-            });
-        });
-        let clients = thread::spawn(move || {
-            runtime.block_on(async {
-                tokio::join!(sender.ask(ControlRequest::PortList), sender.ask(ControlRequest::PortList))
-            })
-        });
-        begins.recv().unwrap();
-        assert!(!gate.shut(), "the first request is being carried out");
-        disk.send(()).unwrap();
-        while !gate.shut() {
-            thread::yield_now();
-        }
-        assert!(begins.try_recv().is_err(), "the second request has begun");
-        disk.send(()).unwrap();
-        gate.open();
-        assert!(matches!(clients.join().unwrap(), (Ok(_), Ok(_))));
-        serving.join().unwrap();
-    }
-
-    #[test]
-    fn control_request_after_a_hand_over_is_not_begun() {
-        let (sender, queue) = ControlRequestSender::new();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let clients = std::thread::spawn(move || {
-            runtime.block_on(async {
-                tokio::join!(sender.ask(ControlRequest::Upgrade), sender.ask(ControlRequest::PortList))
-            })
-        });
-        let mut begun = Vec::new();
-        queue.serve(&AtomicBool::new(false), |request| {
-            begun.push(request);
-            Ok(ControlAnswer::Upgraded(UpgradeResult { pid: 1 }))
-        });
-        let (upgrade, list) = clients.join().unwrap();
-        assert!(upgrade.is_ok() && begun == [ControlRequest::Upgrade]);
-        assert_eq!(list.unwrap_err().kind, ProblemKind::HandedOver);
-    }
-
-    /// Returns the status of a disabled virtio VF, whose client may still be served.
-    fn disabled_vf(has_client: bool) -> ControlAnswer {
-        let peer = json!({ "pid": 7, "uid": 0, "windows": 1, "shareable": 1, "shareable_bytes": 4096 });
-        let status = json!({
-            "name": "pf0vf0", "index": 0, "rid": "", "mac": "02:00:00:00:00:01", "vlans": [], "link": false,
-            "active": false, "settings": { "state": "disable" }, "conduct": VfConductStatus::default(),
-            "socket": "/vf.sock", "peer": has_client.then_some(peer), "hint": null, "rx": TrafficCounts::default(),
-            "tx": TrafficCounts::default(), "drops": DropCounts::default(),
-            "interventions": VmmInterventions::default(), "mailbox": VfMailboxStatus::default(),
-            "device": VirtioDeviceCounts::default(),
-        });
-        ControlAnswer::Vf(serde_json::from_value(status).unwrap())
-    }
-
-    #[test]
-    fn answer_that_waits_for_a_clients_end_delays_no_request() {
-        let (sender, queue) = ControlRequestSender::new();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let clients = std::thread::spawn(move || {
-            let (vf, change) = ("pf0vf0".to_owned(), SettingsCommand::volatile(VfSettings::default()));
-            let set = sender.ask(ControlRequest::VfSet { vf, change });
-            let list = sender.ask(ControlRequest::PortList);
-            runtime.block_on(async { tokio::join!(set, list) })
-        });
-        let mut begun = Vec::new();
-        queue.serve(&AtomicBool::new(false), |request| {
-            let answer = match request {
-                ControlRequest::PortList => ControlAnswer::Ports(Vec::new()),
-                _ => disabled_vf(!begun.contains(&ControlRequest::PortList) || begun.len() < 4),
-            };
-            begun.push(request);
-            Ok(answer)
-        });
-        let (set, list) = clients.join().unwrap();
-        assert_eq!(set, Ok(disabled_vf(false)));
-        assert_eq!(list, Ok(ControlAnswer::Ports(Vec::new())));
-        assert!(matches!(begun[..2], [ControlRequest::VfSet { .. }, ControlRequest::PortList]), "{begun:?}");
-        assert!(
-            begun[2..].iter().all(|request| matches!(request, ControlRequest::VfShow { .. })),
-            "{begun:?}"
-        );
-    }
-}
+mod tests;

@@ -149,6 +149,7 @@ fn requests_to_all_ports_skip_a_port_that_crashed_too_often() {
     // The request of the watchdog, the metrics and `softiov vf list`.
     let listed = client::ports(host.control_socket()).expect("the other port must answer");
     assert_eq!(listed.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["pf1"]);
+    assert_eq!(host.check()(), Ok(()), "the watchdog waits for a port that was given up");
     let show = ControlRequest::PortShow { port: "pf0".into() };
     let refused = client::ask(host.control_socket(), show).unwrap_err().to_string();
     assert!(refused.contains("given up") && refused.contains("restart"), "{refused}");
