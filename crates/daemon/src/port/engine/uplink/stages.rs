@@ -23,6 +23,15 @@ pub(crate) struct UplinkPipelineStages {
     recorder: Option<UplinkRecorder>,
     rx: UplinkTraffic,
     tx: UplinkTraffic,
+    /// Losses of the former stages that these have replaced.
+    former: StageLosses,
+}
+
+/// Numbers of frames that stages have dropped, or not recorded.
+#[derive(Debug, Clone, Copy, Default)]
+struct StageLosses {
+    impaired: u64,
+    unrecorded: u64,
 }
 
 impl UplinkPipelineStages {
@@ -35,12 +44,36 @@ impl UplinkPipelineStages {
     /// Opens the configured impairment of an uplink, without the recording.
     pub(super) fn without_recording(config: &PortConfig) -> Self {
         let impairment = config.impair.map(|impair| Box::new(Impairment::new(impair)));
-        Self { impairment, recorder: None, rx: UplinkTraffic::default(), tx: UplinkTraffic::default() }
+        let (rx, tx) = (UplinkTraffic::default(), UplinkTraffic::default());
+        Self { impairment, recorder: None, rx, tx, former: StageLosses::default() }
     }
 
-    /// Continues the traffic counters of the former stages, which these stages replace.
+    /// Continues the counters of the former stages, which these stages replace.
     pub(super) fn count_on(&mut self, others: &Self) {
         (self.rx, self.tx) = (others.rx, others.tx);
+        let (own, total) = (self.own_losses(), others.losses());
+        // Stages that return after a refused change are among the former stages of those that they replace.
+        self.former = StageLosses {
+            impaired: total.impaired.saturating_sub(own.impaired),
+            unrecorded: total.unrecorded.saturating_sub(own.unrecorded),
+        };
+    }
+
+    /// Returns the losses of these stages alone.
+    fn own_losses(&self) -> StageLosses {
+        StageLosses {
+            impaired: self.impairment.as_ref().map_or(0, |impairment| impairment.lost),
+            unrecorded: self.recorder.as_ref().map_or(0, UplinkRecorder::lost),
+        }
+    }
+
+    /// Returns the losses of these stages and of the former ones.
+    fn losses(&self) -> StageLosses {
+        let (own, former) = (self.own_losses(), self.former);
+        StageLosses {
+            impaired: own.impaired + former.impaired,
+            unrecorded: own.unrecorded + former.unrecorded,
+        }
     }
 
     /// Ends the recording, if there is one, and waits for a bounded time until it is written. Must not run on a port's thread.
@@ -163,8 +196,9 @@ impl UplinkPipelineStages {
     /// Adds the counts of traffic, impaired and unrecorded frames to an uplink's status.
     pub(super) fn add_to(&self, status: &mut UplinkStatus) {
         (status.rx, status.tx) = (self.rx, self.tx);
-        status.drops.impaired += self.impairment.as_ref().map_or(0, |impairment| impairment.lost);
-        status.drops.unrecorded += self.recorder.as_ref().map_or(0, UplinkRecorder::lost);
+        let lost = self.losses();
+        status.drops.impaired += lost.impaired;
+        status.drops.unrecorded += lost.unrecorded;
     }
 }
 
@@ -176,4 +210,41 @@ fn is_multicast(frame: &[u8]) -> bool {
 fn count(traffic: &mut UplinkTraffic, packets: u64, bytes: usize) {
     traffic.packets += packets;
     traffic.bytes += bytes as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UplinkPipelineStages;
+    use crate::config::HostConfig;
+    use crate::control::uplink::UplinkState;
+    use crate::port::engine::uplink::NoUplink;
+    use crate::port::engine::uplink::state::UplinkStateCounters;
+    use i82576::Time;
+    use std::path::Path;
+
+    /// Returns stages that drop every frame.
+    fn lossy() -> UplinkPipelineStages {
+        let file = HostConfig::parse("[[port]]\nimpair = { loss = 100 }\n").unwrap();
+        UplinkPipelineStages::without_recording(&HostConfig::check(file, Path::new("/run")).unwrap().ports[0])
+    }
+
+    /// Has the stages drop a frame. Returns the number of dropped frames that an uplink's status has.
+    fn drop_frame(stages: &mut UplinkPipelineStages) -> u64 {
+        assert!(stages.transmit(&mut NoUplink, &[0; 60], Time::ZERO));
+        let mut status =
+            UplinkStateCounters::new("none", UplinkState::Up, Time::ZERO).status(String::new(), Time::ZERO);
+        stages.add_to(&mut status);
+        status.drops.impaired
+    }
+
+    #[test]
+    fn count_of_impaired_frames_outlives_a_change_of_stages() {
+        let (mut first, mut second) = (lossy(), lossy());
+        assert_eq!(drop_frame(&mut first), 1);
+        second.count_on(&first);
+        assert_eq!(drop_frame(&mut second), 2);
+        // A change that another port refuses is undone.
+        first.count_on(&second);
+        assert_eq!(drop_frame(&mut first), 3);
+    }
 }
