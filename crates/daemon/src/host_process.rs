@@ -35,6 +35,9 @@ use std::time::Duration;
 /// Name of the control socket in the file descriptor store, by which the successor process finds the socket.
 const CONTROL: &str = "control";
 
+/// Maximum number of clients that wait in the control socket's queue. No process accepts them for the seconds of a hand-over, and
+/// the kernel refuses more with EAGAIN. Twice the number of clients that the host serves at a time.
+const CONTROL_BACKLOG: i32 = 128;
 /// Longest wait of an ending host for threads of its uplinks, which close devices and write the rest of recordings. One that waits
 /// for an interface that another process uses takes 4 s.
 const UPLINKS_END: Duration = Duration::from_secs(5);
@@ -336,6 +339,7 @@ fn control_listener(
 ) -> Result<SocketListener, HostStartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| SocketListener::adopt(fd, &socket)) {
+        lengthen_queue(&listener);
         return Ok(listener);
     }
     folder::make(&config.runtime_dir, folder::PASSABLE)?;
@@ -344,8 +348,16 @@ fn control_listener(
         restrict(folder, access)?;
     }
     let listener = SocketListener::bind(&socket, access)?;
+    lengthen_queue(&listener);
     vault.keep(CONTROL, listener.as_fd())?;
     Ok(listener)
+}
+
+/// Makes room for clients that connect while no process accepts them.
+fn lengthen_queue(listener: &SocketListener) {
+    if let Err(error) = listener.set_backlog(CONTROL_BACKLOG) {
+        tracing::warn!(%error, "cannot lengthen the queue of the control socket; some clients may be refused during an upgrade");
+    }
 }
 
 /// Restricts the control socket's folder, which a former host may have given to a group.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"syscall"
 	"time"
 )
 
@@ -23,6 +24,8 @@ const (
 	maxAnswer = 16 << 20
 	// handedOver is the type of the problem that a host returns after another process took over from it.
 	handedOver = "urn:softiov:problem:handed-over"
+	// connectInterval is the pause before another attempt to connect to a socket whose queue is full.
+	connectInterval = 50 * time.Millisecond
 	// attempts bounds how often a request is sent while hosts hand over to each other.
 	attempts = 5
 )
@@ -36,12 +39,30 @@ type Client struct {
 // NewClient returns a client of the host that serves the control socket. It connects at the first request.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "unix", socket)
+		return connect(ctx, socket)
 	}
 	// A host that was replaced leaves kept connections behind, so each request has its own.
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
 	return &Client{socket: socket, http: &http.Client{Transport: transport, Timeout: requestTimeout}}
+}
+
+// connect connects to a control socket. A host that hands over accepts no client for a moment, and the kernel refuses one for which
+// the socket's queue has no room with EAGAIN, where connect(2) would wait.
+func connect(ctx context.Context, socket string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	for {
+		conn, err := dialer.DialContext(ctx, "unix", socket)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(connectInterval):
+		}
+	}
 }
 
 // Socket returns the path of the control socket.

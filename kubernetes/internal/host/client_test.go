@@ -3,9 +3,14 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -140,5 +145,51 @@ func TestAnswerThatIsNoProblemHasItsStatus(t *testing.T) {
 	client := serve(t, func(answer http.ResponseWriter, _ *http.Request) { answer.WriteHeader(http.StatusBadGateway) })
 	if _, err := client.Ports(context.Background()); err == nil || !strings.Contains(err.Error(), "502 Bad Gateway") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The kernel refuses a client for which a socket's queue has no room. A host that hands over accepts none for a moment.
+func TestFullQueueOfTheSocketIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "control.sock")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	first, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := net.Dial("unix", path); !errors.Is(err, syscall.EAGAIN) {
+		t.Fatalf("the queue has room: %v", err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := NewClient(path).Ports(context.Background())
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("the client has not waited: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	listener, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go http.Serve(listener, http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(answer, `[]`)
+	}))
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ use crate::config::HostConfig;
 use crate::control::client;
 use crate::port::PortThreadCommand;
 use crate::vault::FileDescriptorStore;
+use host::socket::StreamSocket;
 use keeper::{KeeperConnection, KeptFileDescriptors};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -127,4 +128,16 @@ fn host_that_leaves_waits_for_no_blocked_thread() {
     drop(go_on);
     ports.end_all();
     ports.join(Duration::from_secs(60));
+}
+
+/// The kernel refuses a client for which the queue has no room; curl and Go's dialer do not try again.
+#[test]
+fn control_clients_are_queued_while_the_host_hands_over() {
+    let KeptHost { host, client: _client, folder: _folder, vault: _vault, _keeper } = KeptHost::start();
+    assert!(host.settle());
+    let connect = |_| StreamSocket::connect(host.control_socket());
+    let clients: Result<Vec<_>, _> = (0..100).map(connect).collect();
+    assert_eq!(clients.expect("a client is refused").len(), 100);
+    host.resume();
+    host.stop();
 }

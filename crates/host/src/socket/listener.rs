@@ -168,6 +168,15 @@ impl SocketListener {
         access.renew(&self.path, self.file)
     }
 
+    /// Sets the maximum number of clients that wait to be accepted. Further ones wait in connect(2), or get `EAGAIN` if they do
+    /// not block. Any process that has the socket may call it.
+    ///
+    /// # Errors
+    /// None for a listening socket.
+    pub fn set_backlog(&self, backlog: i32) -> io::Result<()> {
+        Ok(listen(&self.fd, backlog)?)
+    }
+
     /// Makes dropping the listener remove the socket file.
     pub fn own(&mut self) {
         self.left = false;
