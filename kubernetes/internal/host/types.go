@@ -107,7 +107,8 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// IsUnreachable reports whether the error means that the host did not answer, so that a later attempt may succeed.
+// IsUnreachable reports whether the error means that the host did not answer, or not yet (HTTP status 503), so that a later
+// attempt may succeed.
 func IsUnreachable(err error) bool {
 	var unreachable *UnreachableError
 	if errors.As(err, &unreachable) {
@@ -115,6 +116,12 @@ func IsUnreachable(err error) bool {
 	}
 	var problem *Problem
 	return errors.As(err, &problem) && problem.Status == http.StatusServiceUnavailable
+}
+
+// IsRefusal reports whether the host has refused the request itself, so that a later attempt would be refused as well.
+func IsRefusal(err error) bool {
+	var problem *Problem
+	return errors.As(err, &problem) && !IsUnreachable(err)
 }
 
 // IsNoSuchName reports whether the host has no port or VF with the requested name.

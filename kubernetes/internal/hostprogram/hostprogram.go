@@ -105,11 +105,10 @@ func (u *Updater) Run(ctx context.Context) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := u.update(ctx)
 		u.report(err)
-		var refusal *host.Problem
 		switch {
 		case err == nil:
 			return
-		case errors.As(err, &refusal):
+		case host.IsRefusal(err):
 			logger.Error(err, "The host stays of the previous program, until the agent starts again")
 			return
 		case host.IsUnreachable(err):
@@ -148,12 +147,12 @@ func (u *Updater) update(ctx context.Context) error {
 	}
 	// A host that starts meanwhile has the new program already. Another hand-over does no harm: guests stay connected.
 	err := u.host.Upgrade(ctx)
-	var refusal *host.Problem
-	if errors.As(err, &refusal) {
+	if host.IsRefusal(err) {
 		// If the host dies, the keeper must find a program that runs.
 		return errors.Join(fmt.Errorf("replace the running host: %w", err), u.restore())
 	}
 	if err != nil {
+		// The host may still hand over to the installed program, so that stays, with its mark.
 		return fmt.Errorf("replace the running host: %w", err)
 	}
 	klog.FromContext(ctx).Info("Another host has taken over from the installed program", "program", u.path(Name))

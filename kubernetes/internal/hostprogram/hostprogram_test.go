@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/sockettest"
@@ -171,6 +173,45 @@ func TestFirstInstallIsSafeAgainstACrashBetweenAnyTwoSteps(t *testing.T) {
 				if !stages[files] {
 					t.Errorf("no crash left the files %q: %v", files, stages)
 				}
+			}
+		})
+	}
+}
+
+// A host that answers so may be busy for a second, or carry out the hand-over after its answer: it then runs the new program.
+func TestUpdateIsRepeatedWhileTheHostIsBusy(t *testing.T) {
+	for _, kind := range []string{"busy", "unavailable", "handed-over"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			var isFree atomic.Bool
+			n.client = host.NewClient(sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) {
+				if isFree.Load() {
+					return
+				}
+				answer.WriteHeader(http.StatusServiceUnavailable)
+				_ = json.NewEncoder(answer).Encode(host.Problem{Type: "urn:softiov:problem:" + kind, Title: "try again"})
+			}))
+			if err := n.attempt("new", all); !host.IsUnreachable(err) {
+				t.Errorf("error %v", err)
+			}
+			if got, want := n.files(), strings.Join([]string{Name, pending, previous}, " "); n.installed() != "new" || got != want {
+				t.Errorf("%s is installed, and the folder has %s; want the new program, and %s", n.installed(), got, want)
+			}
+			updater := NewUpdater(filepath.Join(n.images, "new"), n.folder, n.client)
+			ended := make(chan struct{})
+			go func() { updater.Run(t.Context()); close(ended) }()
+			for !host.IsUnreachable(updater.Outdated()) {
+				select {
+				case <-ended:
+					t.Fatalf("the updater gives up: %v", updater.Outdated())
+				case <-time.After(time.Millisecond):
+				}
+			}
+			isFree.Store(true)
+			<-ended
+			if fault := updater.Outdated(); fault != nil || n.installed() != "new" || n.files() != Name {
+				t.Errorf("error %v, %s is installed, and the folder has %s", fault, n.installed(), n.files())
 			}
 		})
 	}
