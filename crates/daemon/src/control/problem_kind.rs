@@ -27,7 +27,7 @@ pub enum ProblemKind {
     NotJson,
     /// The host is ending, or a port does not answer.
     Unavailable,
-    /// Too many control requests are pending.
+    /// Too many control requests are pending, or a removed port has not ended. The control request was not begun.
     Busy,
     /// Another process serves the host now. The control request was not begun.
     HandedOver,
@@ -114,9 +114,11 @@ impl ProblemKind {
                 ("not-json", "The body's Content-Type is not JSON", "send \"Content-Type: application/json\"")
             }
             Self::Unavailable => ("unavailable", "The host or a port does not answer", "see the host's log"),
-            Self::Busy => {
-                ("busy", "Too many requests are pending", "try again in a second, with one request at a time")
-            }
+            Self::Busy => (
+                "busy",
+                "The host is busy, and the request was not carried out",
+                "try again in a second, with one request at a time",
+            ),
             Self::HandedOver => (
                 "handed-over",
                 "A new process serves the host now, and the request was not carried out",

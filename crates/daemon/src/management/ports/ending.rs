@@ -2,9 +2,10 @@
 //! itself within two seconds. Its name is free for another port only after that, since both would use the same file descriptors.
 
 use super::super::outcome::ControlRequestResult;
-use super::super::refused;
 use super::life::PortLife;
 use super::{RunningPort, RunningPorts};
+use crate::control::problem::ProblemKind;
+use crate::control::protocol::ControlRequestFailure;
 use crate::leftover;
 use crate::port::PortThreadCommand;
 use std::time::{Duration, Instant};
@@ -35,9 +36,10 @@ impl RunningPorts {
         while let Some((name, end, uplinks)) = ending() {
             let left = || deadline.saturating_duration_since(Instant::now());
             if !(end.wait(left()) && uplinks.devices.wait(left())) {
-                return Err(refused(format!(
+                let message = format!(
                     "port {name} was removed and still disconnects its clients; repeat the request in a moment"
-                )));
+                );
+                return Err(ControlRequestFailure::new(ProblemKind::Busy, message));
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::super::{HostManager, RunningPorts};
 use super::PreparedConfigChange;
 use crate::config::HostConfig;
+use crate::control::problem::ProblemKind;
 use crate::control::protocol::ControlRequest;
 use crate::control::status::PortStatus;
 use crate::port::PortThreadCommand;
@@ -185,9 +186,13 @@ fn upgrade_begins_after_removed_ports_have_ended() {
     let host = RunningHost::start(before.clone()).unwrap();
     // A client that stays connected delays the end of its port.
     let _client = UnixStream::connect(&before.ports[1].vfs[0].socket).unwrap();
-    let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
-    let mut manager = HostManager::new(before, host.ports().clone(), orders);
-    manager.transition_to(next, None).unwrap();
+    let orders = || (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut manager = HostManager::new(before, host.ports().clone(), orders());
+    manager.transition_to(next.clone(), None).unwrap();
+    let mut impatient = host.ports().clone();
+    impatient.patience = Duration::ZERO;
+    let early = HostManager::new(next, impatient, orders()).handle(ControlRequest::Upgrade).unwrap_err();
+    assert_eq!(early.kind, ProblemKind::Busy, "a later attempt succeeds: {}", early.message);
     assert!(manager.handle(ControlRequest::Upgrade).is_err(), "no main thread receives the request");
     assert!(host.vault().copy("pf1.journal").is_none(), "the upgrade did not wait");
     host.stop();
