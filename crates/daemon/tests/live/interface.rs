@@ -1,13 +1,16 @@
 //! Tests of an existing network interface as the uplink: one end of a veth pair, whose other end is an
 //! interface of the test's network namespace. `host::packet` tests bursts, tags and checksums.
 
+use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::tap::{ip, link_follows, reaches_the_host, wait_port, wait_reattached};
 use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::uplink::UplinkState;
+use host::tap::Tap;
 use host::test_support::{in_network_namespace, skipped};
+use host::vnet::{GsoType, VnetHeader};
 use i82576::MacAddress;
 use std::process::Command;
 
@@ -81,6 +84,35 @@ fn link_is_down_while_the_uplink_interface_is_deleted() {
             reaches_the_host(&mut guest, "host0");
         }
         assert!(live.is_whole());
+    });
+}
+
+#[test]
+fn packet_that_the_kernel_cannot_describe_leaves_the_link_up() {
+    let name = "interface::packet_that_the_kernel_cannot_describe_leaves_the_link_up";
+    in_network_namespace(name, || {
+        let wire = Tap::open(&"wire0".parse().unwrap()).unwrap();
+        wire.set_up().unwrap();
+        let live = LiveHost::with(CONFIG);
+        let mut guest = VfGuest::under_qemu(&live, 0);
+        guest.wait_for_link();
+        // 3,000 bytes of UDP to fragment (VIRTIO_NET_HDR_GSO_UDP): the kernel has no header for it to receive.
+        let header =
+            VnetHeader { checksum: Some((34, 6)), segments: GsoType::Other(3), headers: 42, size: 1000 };
+        let mut packet = vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 9, 8, 0];
+        packet.extend([0x45, 0, 0x0b, 0xd4, 0, 0, 0, 0, 64, 17, 0, 0, 10, 98, 0, 2, 10, 98, 0, 3]);
+        packet.extend([0, 9, 0, 9, 0x0b, 0xc0, 0, 0]);
+        packet.resize(42 + 3000, 0x5a);
+        let _ = wire.send_with(&header, &packet).unwrap();
+        wait_port(&live, "the packet is counted", |port| {
+            port.uplink_status.as_ref().is_some_and(|status| status.drops.malformed == 1)
+        });
+        let mut frame = [0xff; 60];
+        frame[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 0x88, 0xb5]);
+        let _ = wire.send(&frame).unwrap();
+        eventually("the guest receives the next frame", || guest.receive().contains(&frame[14..].to_vec()));
+        let status = live.port().uplink_status.unwrap();
+        assert_eq!((status.state, status.reattached), (UplinkState::Up, 0));
     });
 }
 

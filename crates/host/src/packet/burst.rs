@@ -35,15 +35,16 @@ const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
 pub enum PacketReceiveResult<'a> {
     /// Received frame, with the checksum filled in and the VLAN tag inserted.
     Frame(&'a [u8]),
-    /// Packet longer than any frame: the kernel has merged several, or not segmented it yet.
-    TooLong,
+    /// Packet that is no frame: the kernel has merged several frames, or not segmented it yet. The kernel drops the packet
+    /// if a virtio-net header has no word for its segmentation.
+    Malformed,
 }
 
 /// Burst of frames that a packet socket has received.
 #[derive(Debug)]
 pub struct ReceiveBurst {
     memory: Box<[u8]>,
-    /// Offset and length of each frame in its buffer; length 0 for a frame that was too long.
+    /// Offset and length of each frame in its buffer; length 0 for a packet that is no frame.
     frames: [(usize, usize); FRAMES],
     next: usize,
     count: usize,
@@ -65,7 +66,7 @@ impl ReceiveBurst {
         let begin = self.next * PLACE + begin;
         self.next += 1;
         Some(match length {
-            0 => PacketReceiveResult::TooLong,
+            0 => PacketReceiveResult::Malformed,
             _ => PacketReceiveResult::Frame(&self.memory[begin..begin + length]),
         })
     }
@@ -104,7 +105,14 @@ impl ReceiveBurst {
         let count = unsafe {
             libc::recvmmsg(fd, messages.as_mut_ptr(), FRAMES as u32, DO_NOT_WAIT as _, ptr::null_mut())
         };
-        let count = usize::try_from(count).map_err(|_| last_error())?;
+        let count = match usize::try_from(count).map_err(|_| last_error()) {
+            // The kernel cannot describe one packet by a virtio-net header, and has dropped it.
+            Err(Errno::INVAL) => {
+                (self.frames[0], self.count) = ((0, 0), 1);
+                return Ok(());
+            }
+            other => other?,
+        };
         for (n, message) in messages[..count].iter().enumerate() {
             let length = (message.msg_len as usize).saturating_sub(HEADER);
             let cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
@@ -243,10 +251,13 @@ impl SendBurst {
     pub(super) fn send(&mut self, socket: impl AsFd) -> UnsentFrameCounts {
         let count = mem::take(&mut self.count);
         let (mut sent, mut lost) = (0, UnsentFrameCounts::default());
+        let mut is_repeated = false;
         while sent < count {
             match self.send_from(&socket, sent, count) {
                 Ok(taken) => sent += taken,
                 Err(Errno::INTR) => {}
+                // The error may be that of a received packet, which the kernel reports to the socket's next call.
+                Err(Errno::INVAL) if !is_repeated => is_repeated = true,
                 Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
                     return UnsentFrameCounts { no_link: lost.no_link + (count - sent) as u64, ..lost };
                 }

@@ -157,7 +157,7 @@ impl PacketSocket {
     /// Receives up to a burst of pending frames, if every frame of the last burst was taken.
     ///
     /// # Errors
-    /// The kernel's error, except that the interface is down or deleted.
+    /// The kernel's error, except that the interface is down or deleted, or that the kernel cannot describe a packet.
     pub fn receive(&self, burst: &mut ReceiveBurst) -> io::Result<()> {
         match burst.fill(&self.fd) {
             Err(Errno::AGAIN | Errno::INTR | Errno::NETDOWN) => Ok(()),

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::poll::{PollInterest, Poller};
+use crate::tap::{Tap, TapReceiveResult};
 use crate::test_support::{in_network_namespace, skipped};
+use crate::vnet::{GsoType, VnetHeader};
 
 #[track_caller]
 fn ip(words: &str) {
@@ -72,9 +74,7 @@ fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     while poller.wait(Some(patience(frames.len()))).unwrap().count() > 0 {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let PacketReceiveResult::Frame(frame) = arrived else {
-                panic!("a received frame is too long for its buffer")
-            };
+            let PacketReceiveResult::Frame(frame) = arrived else { panic!("a received packet is no frame") };
             frames.push(frame.to_vec());
         }
     }
@@ -206,5 +206,59 @@ fn missing_or_non_ethernet_interface_is_refused_by_name() {
         assert!(PacketSocket::adopt(pair.0.into(), &name("left0")).is_none());
         let taken = open("left0");
         assert!(PacketSocket::adopt(taken.fd, &name("left0")).is_some());
+    });
+}
+
+/// Virtio-net header of UDP over IPv4 that is to be fragmented (VIRTIO_NET_HDR_GSO_UDP). The kernel accepts it from a
+/// tap, and has no header for it when a packet socket receives it.
+const FRAGMENTED_UDP: VnetHeader =
+    VnetHeader { checksum: Some((34, 6)), segments: GsoType::Other(3), headers: 42, size: 1000 };
+
+/// Builds a packet of 3,000 bytes of UDP from 10.98.0.2 to 10.98.0.3.
+fn fragmented_udp() -> Vec<u8> {
+    let mut packet = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, 8, 0];
+    packet.extend([0x45, 0, 0x0b, 0xd4, 0, 0, 0, 0, 64, 17, 0, 0, 10, 98, 0, 2, 10, 98, 0, 3]);
+    packet.extend([0, 9, 0, 9, 0x0b, 0xc0, 0, 0]);
+    packet.resize(42 + 3000, 0x5a);
+    packet
+}
+
+#[test]
+fn packet_that_the_kernel_cannot_describe_is_malformed() {
+    in_network_namespace("packet without a header", || {
+        let tap = match Tap::open(&name("wire0")) {
+            Ok(tap) => tap,
+            Err(error) => return skipped("packet without a header", &error.to_string()),
+        };
+        let _ = std::fs::write("/proc/sys/net/ipv6/conf/wire0/disable_ipv6", "1");
+        tap.set_up().unwrap();
+        let (socket, mut burst) = (open("wire0"), ReceiveBurst::default());
+        let mut next = || {
+            socket.receive(&mut burst).expect("one packet is no failure of the socket");
+            match burst.pop() {
+                Some(PacketReceiveResult::Frame(frame)) => Some(frame.to_vec()),
+                Some(PacketReceiveResult::Malformed) => Some(vec![]),
+                None => None,
+            }
+        };
+        // Both places of the packet: first in a burst, and after a frame.
+        for number in 0..3 {
+            let _ = tap.send(&frame(number, 60)).unwrap();
+            let _ = tap.send_with(&FRAGMENTED_UDP, &fragmented_udp()).unwrap();
+        }
+        let came: Vec<_> = std::iter::from_fn(&mut next).take(10).collect();
+        let expected: Vec<_> = (0..3).flat_map(|number| [frame(number, 60), vec![]]).collect();
+        assert_eq!(came, expected);
+        // The kernel reports the packet to the next call, which sends a frame.
+        let _ = tap.send(&frame(4, 60)).unwrap();
+        let _ = tap.send_with(&FRAGMENTED_UDP, &fragmented_udp()).unwrap();
+        assert_eq!(next(), Some(frame(4, 60)));
+        assert_eq!(send(&socket, &[frame(5, 60)]), UnsentFrameCounts::default());
+        let mut buffer = [0; 2048];
+        let TapReceiveResult::Frame(length, _) = tap.recv(&mut buffer).unwrap() else {
+            panic!("the frame was not sent")
+        };
+        assert_eq!(buffer[..length], frame(5, 60));
+        assert_eq!(next(), None);
     });
 }

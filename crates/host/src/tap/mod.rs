@@ -107,6 +107,8 @@ pub enum TapReceiveResult {
     /// Frame of this length in bytes, with its virtio-net header. The part of the frame that did not fit the buffer is
     /// lost.
     Frame(usize, VnetHeader),
+    /// Packet that the kernel cannot describe with a virtio-net header, and has dropped.
+    Malformed,
     /// No frame from the host is pending in the tap.
     Empty,
 }
@@ -288,6 +290,7 @@ impl Tap {
                 Ok(TapReceiveResult::Frame(length.saturating_sub(before), VnetHeader::parse(&header)))
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(TapReceiveResult::Empty),
+            Err(Errno::INVAL) => Ok(TapReceiveResult::Malformed),
             Err(error) => Err(error.into()),
         }
     }

@@ -5,10 +5,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::ioctl::{IntegerSetter, Opcode, ioctl};
+use rustix::ioctl::{IntegerSetter, Opcode, Setter, ioctl};
 use rustix::thread::set_thread_res_uid;
 
 use super::*;
+use crate::packet::{PacketSocket, SendBurst, UnsentFrameCounts};
 use crate::poll::{PollInterest, Poller};
 use crate::test_support::{in_network_namespace, skipped};
 
@@ -115,6 +116,35 @@ fn tap_receive_without_a_frame_does_not_block() {
         assert_eq!(tap.recv(&mut [0; 2048]).unwrap(), TapReceiveResult::Empty);
         assert_eq!(tap.name().as_str(), "quiet0");
     });
+}
+
+#[test]
+fn tap_receive_that_the_kernel_refuses_costs_one_frame() {
+    with_taps("tap read refused", || {
+        let tap = Tap::open(&name("refused0")).unwrap();
+        tap.set_up().unwrap();
+        // Headers longer than the buffer stand for a packet that no header describes: the kernel drops it.
+        set_header_size(&tap, 256);
+        let (socket, mut burst) = (PacketSocket::open(&name("refused0")).unwrap(), SendBurst::default());
+        assert!(burst.push(&frame(60)) && burst.push(&frame(70)));
+        assert_eq!(socket.send(&mut burst), UnsentFrameCounts::default());
+        let mut buffer = [0; 128];
+        let first = std::iter::repeat_with(|| tap.recv(&mut buffer).unwrap())
+            .find(|result| *result != TapReceiveResult::Malformed);
+        assert_eq!(first, Some(TapReceiveResult::Empty));
+        set_header_size(&tap, VnetHeader::SIZE);
+        assert!(burst.push(&frame(80)));
+        assert_eq!(socket.send(&mut burst), UnsentFrameCounts::default());
+        assert_eq!(receive_ours(&tap), frame(80));
+    });
+}
+
+/// Sets the size in bytes of the virtio-net headers before a tap's frames.
+fn set_header_size(tap: &Tap, size: usize) {
+    const TUNSETVNETHDRSZ: Opcode = libc::TUNSETVNETHDRSZ as Opcode;
+    let size = libc::c_int::try_from(size).unwrap();
+    // SAFETY: it reads one `int`.
+    unsafe { ioctl(tap, Setter::<TUNSETVNETHDRSZ, _>::new(size)) }.unwrap();
 }
 
 #[test]
@@ -297,7 +327,7 @@ fn macvtaps_exchange_frames_until_one_is_deleted() {
                 std::thread::sleep(Duration::from_millis(20));
                 std::iter::from_fn(|| match to.recv(&mut buffer).unwrap() {
                     TapReceiveResult::Frame(length, _) => Some(buffer[..length] == frame(1000)),
-                    TapReceiveResult::Empty => None,
+                    TapReceiveResult::Malformed | TapReceiveResult::Empty => None,
                 })
                 .any(|ours| ours)
             });

@@ -76,7 +76,7 @@ impl UplinkDevice for PacketSocket {
                 into[..frame.len()].copy_from_slice(frame);
                 UplinkReceiveOutcome::Frame(frame.len())
             }
-            Some(PacketReceiveResult::Frame(_) | PacketReceiveResult::TooLong) => {
+            Some(PacketReceiveResult::Frame(_) | PacketReceiveResult::Malformed) => {
                 UplinkReceiveOutcome::Malformed
             }
         })

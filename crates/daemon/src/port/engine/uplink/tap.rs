@@ -165,10 +165,12 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         if !self.offloads || !arrival.is_empty() {
             return Ok(true);
         }
-        let TapReceiveResult::Frame(length, header) = self.tap.recv(arrival.place())? else {
-            return Ok(false);
+        let is_valid = match self.tap.recv(arrival.place())? {
+            TapReceiveResult::Frame(length, header) => arrival.put(length, &header).is_ok(),
+            TapReceiveResult::Malformed => false,
+            TapReceiveResult::Empty => return Ok(false),
         };
-        if arrival.put(length, &header).is_err() {
+        if !is_valid {
             arrival.put_malformed();
         }
         Ok(true)
@@ -185,10 +187,13 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         if let Some(length) = arrival.take(into) {
             return Ok(UplinkReceiveOutcome::Frame(length));
         }
-        let TapReceiveResult::Frame(length, header) = self.tap.recv(arrival.place())? else {
-            return Ok(UplinkReceiveOutcome::Empty);
+        let frame = match self.tap.recv(arrival.place())? {
+            TapReceiveResult::Frame(length, header) => {
+                arrival.put(length, &header).ok().and_then(|()| arrival.take(into))
+            }
+            TapReceiveResult::Malformed => None,
+            TapReceiveResult::Empty => return Ok(UplinkReceiveOutcome::Empty),
         };
-        let frame = arrival.put(length, &header).ok().and_then(|()| arrival.take(into));
         Ok(frame.map_or(UplinkReceiveOutcome::Malformed, UplinkReceiveOutcome::Frame))
     }
 
