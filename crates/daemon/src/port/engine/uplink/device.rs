@@ -32,6 +32,10 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// retries are useless.
     fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;
 
+    /// True if an interface of this kind has one attachment at a time. The file descriptor that is kept for the successor process
+    /// is that attachment, so a device that the port gives back is the only one that can be attached again.
+    const ONE_ATTACHMENT: bool = false;
+
     /// Returns the file descriptor to keep for the successor process.
     fn kept(&self) -> BorrowedFd<'_> {
         self.as_fd()

@@ -19,6 +19,8 @@ pub(super) trait TapKind: Debug + Send + Sync + 'static {
     /// True if a frame may be longer than the interface's maximum by its outermost VLAN tag
     /// ([`UplinkDevice::TAG_ON_TOP`]).
     const TAG_ON_TOP: bool;
+    /// True if the tap has one queue, which one process attaches to ([`UplinkDevice::ONE_ATTACHMENT`]).
+    const ONE_ATTACHMENT: bool;
 
     /// Attaches to the tap at the port's start.
     fn open(name: &InterfaceName) -> Result<Tap, TapError>;
@@ -37,6 +39,7 @@ pub(super) struct HostStackTap;
 impl TapKind for HostStackTap {
     const KIND: &'static str = "tap";
     const TAG_ON_TOP: bool = true;
+    const ONE_ATTACHMENT: bool = true;
 
     fn open(name: &InterfaceName) -> Result<Tap, TapError> {
         Tap::open(name)
@@ -66,6 +69,7 @@ impl TapKind for Macvtap {
     const KIND: &'static str = "macvtap";
     /// False, because the VLAN tag stays in the frame until the interface below the macvtap receives the frame.
     const TAG_ON_TOP: bool = false;
+    const ONE_ATTACHMENT: bool = false;
 
     fn open(name: &InterfaceName) -> Result<Tap, TapError> {
         Tap::open_macvtap(name)?.ok_or_else(|| TapError::NoMacvtap { name: name.clone() })
@@ -115,6 +119,7 @@ impl<S> std::os::fd::AsFd for TapDevice<S> {
 impl<S: TapKind> UplinkDevice for TapDevice<S> {
     const KIND: &'static str = S::KIND;
     const TAG_ON_TOP: bool = S::TAG_ON_TOP;
+    const ONE_ATTACHMENT: bool = S::ONE_ATTACHMENT;
     type Terms = ();
     type Burst = KernelPacket;
 

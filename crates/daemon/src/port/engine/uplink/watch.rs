@@ -10,6 +10,7 @@
 //! The port handles the changes (`interface`).
 
 mod links;
+mod messages;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,8 @@ use host::links::{LinkMonitor, LinkNotifications};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::tap::InterfaceName;
 use links::{InterfaceLinks, state_of};
+pub(super) use messages::InterfaceReport;
+use messages::{InterfaceWatcherAction, InterfaceWatcherCommand};
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -37,27 +40,6 @@ const RETRY: Duration = Duration::from_secs(2);
 const WAKER: u64 = 0;
 /// Poller token of the kernel's link notifications, in the thread that watches the interface.
 const LINKS: u64 = 1;
-
-/// Report of the watching thread to the port about the uplink's interface.
-#[derive(Debug)]
-pub(super) enum InterfaceReport<D> {
-    /// The attached interface has changed its state.
-    Changed(InterfaceState),
-    /// The attached interface was deleted.
-    Gone,
-    /// The interface exists again, and this device is attached to it.
-    Attached(Arc<D>, InterfaceState),
-}
-
-/// Order of a port to the thread that watches its uplink's interface.
-#[derive(Debug)]
-enum InterfaceWatcherCommand<D> {
-    /// Close this device of the uplink, which the port does not use any more. Closing may block.
-    Close(Arc<D>),
-    /// Keep the device's file descriptor for the successor process, in place of a former uplink's.
-    Own(ClaimRank),
-    Stop,
-}
 
 /// Handle of a port to the thread that watches its uplink's interface. Dropping it has the thread end, which closes the device.
 #[derive(Debug)]
@@ -94,6 +76,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
             news: sender,
             port_waker: with.port.clone(),
             device: None,
+            returned: None,
             index: None,
             reported: None,
             complaint: None,
@@ -177,6 +160,8 @@ struct InterfaceWatcher<D: UplinkDevice, L> {
     news: mpsc::Sender<InterfaceReport<D>>,
     port_waker: ThreadWaker,
     device: Option<Arc<D>>,
+    /// Device that the port has given back although its interface exists, if only this device can be attached again.
+    returned: Option<Arc<D>>,
     /// Index of the attached interface in the host's network namespace; 0, which no interface has, if it was never
     /// there. `None` until the kernel has answered.
     index: Option<u32>,
@@ -248,6 +233,7 @@ impl<D: UplinkDevice, L: InterfaceLinks> InterfaceWatcher<D, L> {
                         // The port could not use an interface that exists. An immediate retry would fail again.
                         if device.interface().is_some() {
                             next = InterfaceWatcherAction::Later;
+                            self.returned = Some(device).filter(|_| D::ONE_ATTACHMENT);
                         }
                     }
                 }
@@ -284,6 +270,10 @@ impl<D: UplinkDevice, L: InterfaceLinks> InterfaceWatcher<D, L> {
 
     /// Attaches to the configured interface if it exists. Returns the delay until the next attempt.
     fn attach(&mut self) -> Option<Duration> {
+        let returned = self.returned.take().filter(|device| device.interface().is_some());
+        if let Some(device) = returned {
+            return self.report_attached(device);
+        }
         let taken = match self.links.look_up(self.name.as_str()) {
             Ok(Some(_)) => D::open_existing(&self.name, &self.terms),
             Ok(None) => {
@@ -300,21 +290,26 @@ impl<D: UplinkDevice, L: InterfaceLinks> InterfaceWatcher<D, L> {
             Ok(None) => Some(RETRY),
             Ok(Some(device)) => {
                 device.set_up();
-                let device = Arc::new(device);
-                self.kept.keep(device.kept());
-                let seen = self.watch_device(device.clone());
-                let (port, name, up, mtu) = (&self.port, self.name.as_str(), seen.up, seen.mtu);
-                tracing::info!(port, name, up, mtu, "the port is attached to the {} again", D::KIND);
-                self.complaint = None;
-                let elsewhere = seen.mtu.is_none();
-                self.send(InterfaceReport::Attached(device, seen));
-                elsewhere.then_some(ELSEWHERE)
+                self.report_attached(Arc::new(device))
             }
             Err((why, for_good)) => {
                 self.complain(why);
                 (!for_good).then_some(RETRY)
             }
         }
+    }
+
+    /// Begins to watch an attached device, and reports it to the port. Returns the delay until the next check, if the interface
+    /// must be polled.
+    fn report_attached(&mut self, device: Arc<D>) -> Option<Duration> {
+        self.kept.keep(device.kept());
+        let seen = self.watch_device(device.clone());
+        let (port, name, up, mtu) = (&self.port, self.name.as_str(), seen.up, seen.mtu);
+        tracing::info!(port, name, up, mtu, "the port is attached to the {} again", D::KIND);
+        self.complaint = None;
+        let elsewhere = seen.mtu.is_none();
+        self.send(InterfaceReport::Attached(device, seen));
+        elsewhere.then_some(ELSEWHERE)
     }
 
     /// Closes the device after its interface was deleted. A kept copy of its file descriptor shows a successor process
@@ -387,12 +382,4 @@ impl<D: UplinkDevice, L: InterfaceLinks> InterfaceWatcher<D, L> {
             self.complaint = Some(why);
         }
     }
-}
-
-/// Next action of the watching thread, after the port's orders.
-enum InterfaceWatcherAction {
-    Look,
-    /// Check the interface after [`RETRY`].
-    Later,
-    Stop,
 }

@@ -2,15 +2,20 @@
 //! cover interfaces that change.
 
 use super::*;
+use crate::control::uplink::UplinkState;
 use crate::port::engine::uplink::backend::{UplinkBackend, UplinkPollContext};
 use crate::port::engine::uplink::device::UplinkReceiveOutcome;
 use crate::port::engine::uplink::interface::InterfaceUplink;
+use crate::port::engine::uplink::tap::{HostStackTap, TapDevice};
 use crate::port::engine::uplink::test_support::with_resources;
 use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::eventfd::EventFd;
 use host::links::NetworkLinkState;
 use host::packet::UnsentFrameCounts;
+use host::test_support::in_network_namespace;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 /// Network interfaces of a namespace that has only the interface `eth7`.
 struct OneInterface {
@@ -105,6 +110,7 @@ fn watcher(
         news: sender,
         port_waker: ThreadWaker::new().unwrap(),
         device: None,
+        returned: None,
         index: None,
         reported: None,
         complaint: None,
@@ -150,4 +156,90 @@ fn frames_unsent_by_a_detached_device_are_counted_as_dropped() {
     assert_eq!(uplink.receive(&mut [0; 64]), None, "the device cannot be read");
     assert!(uplink.follow(at), "the uplink detaches from the device");
     assert_eq!(uplink.status(at.now).unwrap().drops.no_link, 3);
+}
+
+/// Tap whose reads fail a given number of times, as if the kernel had refused them.
+#[derive(Debug)]
+struct FailingTap {
+    tap: TapDevice<HostStackTap>,
+    failures: Arc<AtomicU32>,
+}
+
+impl AsFd for FailingTap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tap.as_fd()
+    }
+}
+
+impl UplinkDevice for FailingTap {
+    const KIND: &'static str = "tap";
+    const ONE_ATTACHMENT: bool = TapDevice::<HostStackTap>::ONE_ATTACHMENT;
+    type Terms = Arc<AtomicU32>;
+    type Burst = <TapDevice<HostStackTap> as UplinkDevice>::Burst;
+
+    fn open(name: &InterfaceName, terms: &Self::Terms) -> Result<Self, UplinkError> {
+        Ok(Self { tap: TapDevice::open(name, &())?, failures: terms.clone() })
+    }
+
+    fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Self::Terms) -> Option<Self> {
+        Some(Self { tap: TapDevice::adopt(fd, name, &())?, failures: terms.clone() })
+    }
+
+    fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)> {
+        let tap = TapDevice::open_existing(name, &())?;
+        Ok(tap.map(|tap| Self { tap, failures: terms.clone() }))
+    }
+
+    fn interface(&self) -> Option<String> {
+        self.tap.interface()
+    }
+
+    fn is_up_elsewhere(&self) -> bool {
+        self.tap.is_up_elsewhere()
+    }
+
+    fn set_up(&self) {
+        self.tap.set_up();
+    }
+
+    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> UnsentFrameCounts {
+        self.tap.transmit(burst, frame)
+    }
+
+    fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<UplinkReceiveOutcome> {
+        match self.failures.fetch_update(AcqRel, Acquire, |left| left.checked_sub(1)) {
+            Ok(_) => Err(io::ErrorKind::InvalidData.into()),
+            Err(_) => self.tap.receive(burst, into),
+        }
+    }
+}
+
+#[test]
+fn tap_given_back_while_it_exists_is_attached_again() {
+    in_network_namespace("tap given back", || {
+        let (name, failures) = ("back0".parse().unwrap(), Arc::new(AtomicU32::new(0)));
+        let poller = Poller::new().unwrap();
+        let at = UplinkPollContext { poller: &poller, token: 0, now: i82576::Time::ZERO };
+        with_resources(|resources| {
+            let mut uplink = InterfaceUplink::<FailingTap>::open(&name, &failures, resources).unwrap();
+            uplink.join(at).unwrap();
+            for round in 1..=2 {
+                failures.store(1, Release);
+                assert_eq!(uplink.receive(&mut [0; 2048]), None, "the tap cannot be read");
+                assert!(uplink.follow(at), "the uplink detaches from the tap");
+                assert_eq!(uplink.status(at.now).unwrap().state, UplinkState::Gone);
+                let deadline = Instant::now() + Duration::from_secs(60);
+                let is_back = |uplink: &InterfaceUplink<FailingTap>| {
+                    let status = uplink.status(at.now).unwrap();
+                    (status.state, status.reattached) == (UplinkState::Up, round)
+                };
+                while !is_back(&uplink) {
+                    assert!(Instant::now() < deadline, "{:?}", uplink.status(at.now));
+                    std::thread::sleep(Duration::from_millis(20));
+                    uplink.follow(at);
+                }
+                assert!(uplink.transmit(&[0xff; 60]), "the tap takes no frame");
+            }
+        });
+    });
 }
