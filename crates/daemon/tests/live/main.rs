@@ -45,6 +45,7 @@ mod resources;
 mod round_trips;
 mod shared_bridge;
 mod stream;
+mod tap_identity;
 mod teardown;
 mod uplink;
 mod uplink_life;

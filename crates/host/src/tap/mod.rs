@@ -248,12 +248,25 @@ impl Tap {
     /// [`TapError::NotPermitted`], [`TapError::System`].
     pub fn set_up(&self) -> Result<(), TapError> {
         let control = self.control()?;
-        let flags =
-            request::flags(&control, &self.name).map_err(system(&self.name, "read the properties of"))?;
+        let properties = system(&self.name, "read the properties of");
+        let name = self.present_name(&control).map_err(&properties)?;
+        let flags = request::flags(&control, &name).map_err(properties)?;
         if flags.up {
             return Ok(());
         }
-        request::set_up(&control, &self.name, flags).map_err(system(&self.name, "set up"))
+        request::set_up(&control, &name, flags).map_err(system(&self.name, "set up"))
+    }
+
+    /// Returns the interface's current name, for a request about it in the network namespace of the socket `control`. Returns
+    /// NODEV if the interface is in another namespace.
+    fn present_name(&self, control: &OwnedFd) -> Result<InterfaceName, Errno> {
+        let name = request::attachment(&self.fd)?.name.parse().map_err(|_| Errno::NODEV)?;
+        // An interface of this namespace may have the same name.
+        if request::address(control, &name)? == request::address(&self.fd, &name)? {
+            Ok(name)
+        } else {
+            Err(Errno::NODEV)
+        }
     }
 
     /// Returns the tap's MTU: the largest payload of a frame in bytes, without its Ethernet header.
@@ -261,7 +274,9 @@ impl Tap {
     /// # Errors
     /// [`TapError::System`].
     pub fn mtu(&self) -> Result<u32, TapError> {
-        request::mtu(&self.control()?, &self.name).map_err(system(&self.name, "read the properties of"))
+        let control = self.control()?;
+        let mtu = self.present_name(&control).and_then(|name| request::mtu(&control, &name));
+        mtu.map_err(system(&self.name, "read the properties of"))
     }
 
     /// Sets the tap's MTU, 68 to 65,521 bytes. Needs no privilege if the MTU is that already.
@@ -270,10 +285,11 @@ impl Tap {
     /// [`TapError::NotPermitted`], [`TapError::System`].
     pub fn set_mtu(&self, mtu: u32) -> Result<(), TapError> {
         let control = self.control()?;
-        if request::mtu(&control, &self.name) == Ok(mtu) {
+        let name = self.present_name(&control).map_err(system(&self.name, "read the properties of"))?;
+        if request::mtu(&control, &name) == Ok(mtu) {
             return Ok(());
         }
-        request::set_mtu(&control, &self.name, mtu).map_err(system(&self.name, "set the MTU of"))
+        request::set_mtu(&control, &name, mtu).map_err(system(&self.name, "set the MTU of"))
     }
 
     /// Receives the next frame of the host. The buffer should hold the MTU and 18 bytes of header; with offloads,

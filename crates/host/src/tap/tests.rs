@@ -219,6 +219,22 @@ fn renamed_or_moved_tap_stays_attached() {
 }
 
 #[test]
+fn renamed_tap_is_set_up_under_its_present_name() {
+    with_taps("tap renamed and set up", || {
+        let tap = Tap::open(&name("first0")).unwrap();
+        for words in ["link set first0 name second0", "link add first0 type bridge"] {
+            if !Command::new("ip").args(words.split(' ')).status().is_ok_and(|status| status.success()) {
+                return skipped("tap renamed and set up", words);
+            }
+        }
+        tap.set_up().unwrap();
+        assert!(tap.is_up().unwrap());
+        let bridge = request::flags(control(&name("first0")).unwrap(), &name("first0")).unwrap();
+        assert!(!bridge.up, "another interface has the former name");
+    });
+}
+
+#[test]
 fn attaching_to_an_existing_tap_creates_no_missing_tap() {
     with_taps("existing tap", || {
         assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());

@@ -71,13 +71,15 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
         // Earlier versions kept it under the shorter name.
         let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
         let device = match kept.map(|fd| D::adopt(fd, name, terms)) {
+            // The administrator may have set the interface of the previous host process down.
             Some(device) => device,
-            None => Some(D::open(name, terms)?),
+            None => {
+                let device = D::open(name, terms)?;
+                device.set_up();
+                Some(device)
+            }
         };
-        let device = device.map(|device| {
-            device.set_up();
-            Arc::new(device)
-        });
+        let device = device.map(Arc::new);
         let mut burst = D::Burst::default();
         if let Some(device) = &device {
             device.begin(&mut burst);
