@@ -8,6 +8,7 @@ use crate::support::live::LiveHost;
 use crate::support::tap::{ip, link_follows, reaches_the_host, wait_port, wait_reattached};
 use daemon::RunningHost;
 use daemon::config::HostConfig;
+use daemon::control::status::PortStatus;
 use daemon::control::uplink::{InterfaceMode, UplinkState, UplinkStatus};
 use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use host::test_support::skipped;
@@ -108,6 +109,34 @@ fn recreated_interface_gets_its_xdp_program_again() {
             }
         }
         assert!(live.is_whole());
+    });
+}
+
+#[test]
+fn hand_over_keeps_a_renamed_interface_of_an_xdp_uplink() {
+    where_programs_load("xdp::hand_over_keeps_a_renamed_interface_of_an_xdp_uplink", || {
+        let mut live = LiveHost::with(&config("native"));
+        ip("link set wire0 down");
+        ip("link set wire0 name other0");
+        ip("link set other0 up");
+        let is_renamed = |port: &PortStatus| {
+            let status = port.uplink_status.as_ref();
+            port.link && status.is_some_and(|status| status.name == "other0")
+        };
+        wait_port(&live, "the interface is renamed", is_renamed);
+        for other in [false, true] {
+            if other {
+                ip("link add wire0 type veth peer name host1");
+                ip("link set wire0 up");
+                ip("link set host1 up");
+            }
+            live.hand_over(&config("native"));
+            wait_port(&live, "the renamed interface is the uplink", is_renamed);
+            assert_eq!(status(&live).mode, Some(InterfaceMode::Native));
+        }
+        let mut guest = VfGuest::under_qemu(&live, 0);
+        reaches_the_host(&mut guest, "host0");
+        assert!(!has_program(), "the interface of the former name has a program");
     });
 }
 

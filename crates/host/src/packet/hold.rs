@@ -27,11 +27,15 @@ impl InterfaceHoldSocket {
         Ok(Self { fd, index })
     }
 
-    /// Returns true if a file descriptor of another process's [`InterfaceHoldSocket`] belongs to an existing interface.
+    /// Returns the current name of the interface that a file descriptor of another process's [`InterfaceHoldSocket`] keeps in
+    /// use, or `None` if that interface was deleted.
     #[must_use]
-    pub fn is_held(fd: impl AsFd) -> bool {
-        sockopt::socket_domain(&fd) == Ok(AddressFamily::PACKET)
-            && request::bound(fd).is_ok_and(|bound| bound.index.is_some())
+    pub fn held_by(fd: impl AsFd) -> Option<String> {
+        if sockopt::socket_domain(&fd) != Ok(AddressFamily::PACKET) {
+            return None;
+        }
+        let index = request::bound(&fd).ok()?.index?;
+        index_to_name(&fd, index).ok()
     }
 
     /// Returns the index of the interface that the socket keeps in use.
@@ -43,8 +47,7 @@ impl InterfaceHoldSocket {
     /// Returns the interface's current name, or `None` if it was deleted.
     #[must_use]
     pub fn interface(&self) -> Option<String> {
-        let index = request::bound(&self.fd).ok()?.index?;
-        index_to_name(&self.fd, index).ok()
+        Self::held_by(&self.fd)
     }
 }
 

@@ -207,7 +207,7 @@ impl XdpInterface {
     }
 
     /// Returns a descriptor by which another process can check that the interface exists
-    /// ([`InterfaceHoldSocket::is_held`]). The descriptor does not prevent the interface's deletion.
+    /// ([`InterfaceHoldSocket::held_by`]). The descriptor does not prevent the interface's deletion.
     #[must_use]
     pub fn hold(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()

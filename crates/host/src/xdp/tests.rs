@@ -259,9 +259,9 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
         let unsent = frames.unsent();
         assert!(unsent >= 20, "{unsent}");
         assert_eq!(left.interface().as_deref(), Some("left0"));
-        assert!(InterfaceHoldSocket::is_held(left.hold()));
+        assert!(InterfaceHoldSocket::held_by(left.hold()).is_some());
         ip("link del left0");
-        assert!(left.interface().is_none() && !InterfaceHoldSocket::is_held(left.hold()));
+        assert!(left.interface().is_none() && InterfaceHoldSocket::held_by(left.hold()).is_none());
         assert_eq!(frames.send(&frame(1, 60)), UnsentFrameCounts::default());
         assert_eq!(frames.flush(), UnsentFrameCounts::default());
         assert_eq!(frames.unsent(), unsent + 1, "no frame leaves");

@@ -2,7 +2,7 @@
 //! a time: the uplink in use, and one that is prepared for a change or was replaced by one.
 
 use crate::vault::{ClaimRank, NameHolder, PortFileDescriptorStore};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Name of the store under which an uplink keeps its file descriptor once it has claimed the name. It does not replace or
 /// forget the descriptor of an uplink that has a higher claim.
@@ -30,6 +30,11 @@ impl ClaimedName {
     /// Claims the name, unless it has a claim of a higher rank.
     pub(super) fn claim(&self, rank: ClaimRank) {
         self.store.claim(&self.name, self.holder, rank);
+    }
+
+    /// Returns a copy of the file descriptor that is kept under the name, by any uplink.
+    pub(super) fn copy(&self) -> Option<OwnedFd> {
+        self.store.copy_named(&self.name)
     }
 
     /// Keeps the file descriptor in place of the former one. Does nothing without a claim to the name.

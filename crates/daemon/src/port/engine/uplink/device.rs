@@ -28,6 +28,12 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// in use.
     fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Self::Terms) -> Option<Self>;
 
+    /// Returns the present name of the interface to which a kept file descriptor of this kind belongs, or `None` if the
+    /// interface was deleted. Returns `None` for kinds that [`UplinkDevice::adopt`] never attaches later than at the start.
+    fn kept_name(_fd: BorrowedFd<'_>) -> Option<InterfaceName> {
+        None
+    }
+
     /// Attaches to an existing interface. Returns `None` if there is none. The error has the reason, and whether
     /// retries are useless.
     fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;

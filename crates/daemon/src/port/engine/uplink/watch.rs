@@ -27,6 +27,7 @@ use links::{InterfaceLinks, state_of};
 pub(super) use messages::InterfaceReport;
 use messages::{InterfaceWatcherAction, InterfaceWatcherCommand};
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -268,14 +269,17 @@ impl<D: UplinkDevice, L: InterfaceLinks> InterfaceWatcher<D, L> {
         self.attach()
     }
 
-    /// Attaches to the configured interface if it exists. Returns the delay until the next attempt.
+    /// Attaches to the port's interface if it exists. Returns the delay until the next attempt.
     fn attach(&mut self) -> Option<Duration> {
         let returned = self.returned.take().filter(|device| device.interface().is_some());
         if let Some(device) = returned {
             return self.report_attached(device);
         }
-        let taken = match self.links.look_up(self.name.as_str()) {
-            Ok(Some(_)) => D::open_existing(&self.name, &self.terms),
+        // The port's interface may have been renamed while no device was attached to it.
+        let kept = self.kept.copy().and_then(|fd| D::kept_name(fd.as_fd()));
+        let name = kept.unwrap_or_else(|| self.name.clone());
+        let taken = match self.links.look_up(name.as_str()) {
+            Ok(Some(_)) => D::open_existing(&name, &self.terms),
             Ok(None) => {
                 self.complaint = None;
                 return None;

@@ -126,12 +126,14 @@ impl UplinkDevice for XdpDevice {
     }
 
     /// Attaches to the interface again, since AF_XDP sockets cannot be handed to another process. Returns `None` while
-    /// the previous host process or a replaced uplink uses it; the watcher then attaches later.
-    fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &XdpAttachOptions) -> Option<Self> {
-        if !InterfaceHoldSocket::is_held(&fd) {
-            return None;
-        }
-        terms.attach(name, Duration::ZERO).ok()
+    /// the previous host process or a replaced uplink uses it; the watcher then attaches later. The interface may have another
+    /// name than the configured one.
+    fn adopt(fd: OwnedFd, _name: &InterfaceName, terms: &XdpAttachOptions) -> Option<Self> {
+        terms.attach(&Self::kept_name(fd.as_fd())?, Duration::ZERO).ok()
+    }
+
+    fn kept_name(fd: BorrowedFd<'_>) -> Option<InterfaceName> {
+        InterfaceHoldSocket::held_by(fd)?.parse().ok()
     }
 
     fn open_existing(name: &InterfaceName, terms: &XdpAttachOptions) -> Result<Option<Self>, (String, bool)> {
