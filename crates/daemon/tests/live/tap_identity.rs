@@ -1,10 +1,11 @@
-//! Tests of a tap uplink across a hand-over of the host: the host leaves a tap as its administrator has set it, whatever
-//! interface has the tap's former name.
+//! Tests of a tap uplink across a hand-over of the host, and across network namespaces: the host leaves a tap as its
+//! administrator has set it, whatever interface has the tap's former name or index meanwhile.
 
+use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::tap::{TAP, ip, on_a_tap, tap, wait_port};
 use daemon::control::uplink::UplinkState;
-use std::process::Command;
+use std::process::{Child, Command};
 
 /// Returns the line of `ip -o link show` about an interface.
 fn line(interface: &str) -> String {
@@ -17,6 +18,63 @@ fn is_up(interface: &str) -> bool {
     let line = line(interface);
     let flags = line.split_once('<').and_then(|(_, rest)| rest.split_once('>')).expect("flags").0;
     flags.split(',').any(|flag| flag == "UP")
+}
+
+/// Returns the index of an interface of this network namespace.
+fn index(interface: &str) -> u32 {
+    line(interface).split(':').next().unwrap().parse().unwrap()
+}
+
+/// Network namespace of another process, which ends with this value.
+struct OtherNamespace(Child);
+
+impl OtherNamespace {
+    fn new() -> Self {
+        let other = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
+        // The process needs a moment to enter its namespace; an earlier move would have no effect.
+        let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        eventually("the process has its own network namespace", || {
+            std::fs::read_link(format!("/proc/{}/ns/net", other.id())).is_ok_and(|there| there != here)
+        });
+        Self(other)
+    }
+
+    /// Runs `ip` in the other namespace.
+    fn ip(&self, words: &str) {
+        let words = format!("-t {} -n ip {words}", self.0.id());
+        assert!(Command::new("nsenter").args(words.split(' ')).status().unwrap().success(), "{words}");
+    }
+
+    /// Moves the tap softiov0 to the other namespace, and waits until the port has noticed.
+    fn take_tap(&self, live: &LiveHost) {
+        ip(&format!("link set softiov0 netns {}", self.0.id()));
+        wait_port(live, "the tap is elsewhere", |port| {
+            port.uplink_status.as_ref().is_some_and(|tap| tap.mtu.is_none())
+        });
+    }
+
+    /// Moves the tap softiov0 back, and sets it up.
+    fn return_tap(&self) {
+        self.ip(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
+        ip("link set softiov0 up");
+    }
+}
+
+impl Drop for OtherNamespace {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Waits until the port sees the whole state of its tap in this network namespace.
+#[track_caller]
+fn wait_here(live: &LiveHost) {
+    wait_port(live, "the tap is back in the host's namespace", |port| {
+        let tap = port.uplink_status.as_ref();
+        port.link && tap.is_some_and(|tap| (tap.mtu, tap.carrier) == (Some(1500), Some(true)))
+    });
+    assert_eq!(tap(live).reattached, 0);
 }
 
 #[test]
@@ -45,5 +103,44 @@ fn hand_over_of_a_renamed_tap_sets_no_other_interface_up() {
         wait_port(&live, "the renamed tap is the uplink", |port| {
             port.link && port.uplink_status.as_ref().is_some_and(|tap| tap.name == "other0")
         });
+    });
+}
+
+#[test]
+fn tap_with_another_index_is_recognized_after_its_return() {
+    on_a_tap("tap_identity::tap_with_another_index_is_recognized_after_its_return", TAP, |live| {
+        let (other, before) = (OtherNamespace::new(), index("softiov0"));
+        other.ip(&format!("link add taken0 index {before} type bridge"));
+        other.take_tap(&live);
+        other.return_tap();
+        assert_ne!(index("softiov0"), before, "the kernel has kept the index");
+        wait_here(&live);
+    });
+}
+
+#[test]
+fn tap_moved_before_a_hand_over_is_recognized_after_it() {
+    on_a_tap("tap_identity::tap_moved_before_a_hand_over_is_recognized_after_it", TAP, |mut live| {
+        let other = OtherNamespace::new();
+        other.take_tap(&live);
+        live.hand_over(TAP);
+        other.ip("link set softiov0 up");
+        wait_port(&live, "the tap is up elsewhere", |port| port.link);
+        other.return_tap();
+        wait_here(&live);
+    });
+}
+
+#[test]
+fn interface_with_the_name_of_a_moved_tap_is_not_its_own() {
+    on_a_tap("tap_identity::interface_with_the_name_of_a_moved_tap_is_not_its_own", TAP, |mut live| {
+        let other = OtherNamespace::new();
+        other.take_tap(&live);
+        other.ip("link set softiov0 up");
+        ip("link add softiov0 type bridge");
+        ip("link set softiov0 mtu 1300");
+        live.hand_over(TAP);
+        wait_port(&live, "the tap is up elsewhere", |port| port.link);
+        assert_eq!(tap(&live).mtu, None, "the port reports the MTU of a bridge");
     });
 }

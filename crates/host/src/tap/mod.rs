@@ -231,6 +231,12 @@ impl Tap {
         Ok(TapInterface { name, persistent })
     }
 
+    /// Returns true if the interface is in the calling thread's network namespace. Needs no privilege.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.control().is_ok_and(|control| self.present_name(&control).is_ok())
+    }
+
     /// Returns true if the interface is up, in any network namespace. Needs no privilege.
     ///
     /// # Errors

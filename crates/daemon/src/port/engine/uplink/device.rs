@@ -64,6 +64,12 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Returns the interface's present name, or `None` if it was deleted.
     fn interface(&self) -> Option<String>;
 
+    /// Returns true if the interface is in the host's network namespace. Returns `None` for kinds that do not follow their
+    /// interface to another namespace.
+    fn is_here(&self) -> Option<bool> {
+        None
+    }
+
     /// Returns true if the interface is up in another network namespace than the host's.
     fn is_up_elsewhere(&self) -> bool;
 

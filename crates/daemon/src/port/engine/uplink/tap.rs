@@ -141,6 +141,10 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         Some(self.tap.attachment().ok()?.name)
     }
 
+    fn is_here(&self) -> Option<bool> {
+        Some(self.tap.is_here())
+    }
+
     fn is_up_elsewhere(&self) -> bool {
         self.tap.is_up().unwrap_or(false)
     }

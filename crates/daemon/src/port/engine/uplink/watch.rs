@@ -163,8 +163,8 @@ struct InterfaceWatcher<D: UplinkDevice, L> {
     device: Option<Arc<D>>,
     /// Device that the port has given back although its interface exists, if only this device can be attached again.
     returned: Option<Arc<D>>,
-    /// Index of the attached interface in the host's network namespace; 0, which no interface has, if it was never
-    /// there. `None` until the kernel has answered.
+    /// Last known index of the attached interface in the host's network namespace; 0, which no interface has, if it was never
+    /// seen there. `None` until the kernel has answered.
     index: Option<u32>,
     /// State of the interface that was last reported to the port.
     reported: Option<InterfaceState>,

@@ -33,8 +33,8 @@ impl InterfaceLinks for LinkMonitor {
     }
 }
 
-/// Returns the present state of the device's interface, or `None` if it was deleted. `index` is the interface's index in the
-/// host's network namespace, or 0 if it is in another one; the first answer of the kernel sets it.
+/// Returns the present state of the device's interface, or `None` if it was deleted. Sets `index` to the interface's index in the
+/// host's network namespace. In another one, the interface keeps its last index in the host's, or 0 if it has none.
 pub(super) fn state_of<D: UplinkDevice>(
     device: &D,
     index: &mut Option<u32>,
@@ -45,9 +45,13 @@ pub(super) fn state_of<D: UplinkDevice>(
         Ok(found) => found,
         Err(error) => return Some(Err(error)),
     };
-    let index = *index.get_or_insert(found.as_ref().map_or(0, |link| link.index));
-    // Another index means another interface. The attached one has this name in another namespace.
-    Some(Ok(match found.filter(|link| link.index == index) {
+    // Another index means another interface, or the attached one after its return from another namespace.
+    let is_first = index.is_none();
+    let is_ours =
+        |link: &NetworkLinkState| *index == Some(link.index) || device.is_here().unwrap_or(is_first);
+    let found = found.filter(is_ours);
+    *index = Some(found.as_ref().map_or(index.unwrap_or(0), |link| link.index));
+    Some(Ok(match found {
         Some(link) => {
             let parent = ParentInterface { namespace: links.namespace(), index: link.parent };
             let (carrier, mtu) = (Some(link.carrier), Some(link.mtu));
