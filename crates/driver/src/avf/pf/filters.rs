@@ -63,7 +63,8 @@ impl AvfPf {
             if !trust && !mac.is_group() && fixed.is_some_and(|fixed| fixed != mac) {
                 return Err(VirtchnlRefusal::AddressFixed);
             }
-            if !mac.is_group() {
+            // A trusted VF that uses an address of this VF too takes nothing away from it.
+            if !mac.is_group() && !state.uses(mac) {
                 self.may_use(vf, mac)?;
             }
             more += usize::from(!state.addresses.contains(&mac));

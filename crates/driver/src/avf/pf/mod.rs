@@ -145,6 +145,11 @@ impl AvfVfState {
         self.agreed.has(capability)
     }
 
+    /// Returns true if the VF receives by a unicast address now, or will after a reset.
+    fn uses(&self, mac: MacAddress) -> bool {
+        [self.decided.policy.mac, self.mac].contains(&Some(mac)) || self.addresses.contains(&mac)
+    }
+
     /// Returns the number of MSI-X vectors: one per queue pair and one for the mailbox.
     fn vectors(&self) -> u16 {
         self.pairs + 1

@@ -131,11 +131,7 @@ impl AvfPf {
 
     /// Returns the VFs, except `other_than`, that receive by an address now or will after a reset.
     fn owners(&self, mac: MacAddress, other_than: u8) -> impl Iterator<Item = u8> {
-        let has = move |vf: &u8| {
-            let state = self.state(*vf);
-            state.decided.policy.mac == Some(mac) || state.mac == Some(mac) || state.addresses.contains(&mac)
-        };
-        self.vfs().filter(move |vf| *vf != other_than).filter(has)
+        self.vfs().filter(move |vf| *vf != other_than).filter(move |vf| self.state(*vf).uses(mac))
     }
 
     /// Returns the number of addresses that a look-up for the owners of one compares it with.

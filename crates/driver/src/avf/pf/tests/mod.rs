@@ -5,6 +5,7 @@
 mod conduct;
 mod filters;
 mod handshake;
+mod own_address;
 mod queues;
 mod resets;
 mod scaling;

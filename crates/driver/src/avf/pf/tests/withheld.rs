@@ -13,15 +13,15 @@ const CHOSEN: [u8; 6] = [2, 0, 0, 0, 0, 9];
 const THIEF: u8 = 0;
 const OWNER: u8 = 1;
 
-fn primary(n: u8) -> ([u8; 6], EtherAddressType) {
+pub(super) fn primary(n: u8) -> ([u8; 6], EtherAddressType) {
     (mac(n), EtherAddressType::Primary)
 }
 
-fn extra(mac: [u8; 6]) -> ([u8; 6], EtherAddressType) {
+pub(super) fn extra(mac: [u8; 6]) -> ([u8; 6], EtherAddressType) {
     (mac, EtherAddressType::Extra)
 }
 
-fn add_of(world: &mut FourVfPort, vf: u8, list: &[([u8; 6], EtherAddressType)]) -> VirtchnlStatus {
+pub(super) fn add_of(world: &mut FourVfPort, vf: u8, list: &[([u8; 6], EtherAddressType)]) -> VirtchnlStatus {
     let list: Vec<_> = list.iter().map(|(mac, usage)| EtherAddress { mac: *mac, usage: *usage }).collect();
     let list = EncodedMessageList::new(&list);
     world.ask(vf, VirtchnlRequest::Addresses(true, VSI + u16::from(vf), list.list())).0
@@ -32,7 +32,7 @@ fn add(world: &mut FourVfPort, list: &[([u8; 6], EtherAddressType)]) -> Virtchnl
 }
 
 /// Resets a VF by its guest, whose driver then starts again.
-fn restart(world: &mut FourVfPort, vf: u8) {
+pub(super) fn restart(world: &mut FourVfPort, vf: u8) {
     world.card.flr(vf);
     world.pf.visit(&mut world.card);
     world.introduce(vf, OFFERED);
