@@ -44,7 +44,8 @@ impl AvfPf {
         let state = self.state(vf);
         let (trust, fixed) =
             (state.decided.policy.trust, state.decided.policy.admin_mac.then_some(state.mac).flatten());
-        let most = usize::from(quota(&state.decided.policy, FilterKind::Mac));
+        let (most, may_choose) =
+            (usize::from(quota(&state.decided.policy, FilterKind::Mac)), trust || fixed.is_none());
         // A list with that many different addresses exceeds the quota anyway. The look-ups of a message stay bounded.
         if list.len() > most {
             return Err(VirtchnlRefusal::TooManyAddresses);
@@ -79,12 +80,12 @@ impl AvfPf {
                 continue;
             }
             self.add_address(hal, vf, mac);
-            let state = self.state_mut(vf);
-            let own = usage == EtherAddressType::Primary
-                || usage == EtherAddressType::Legacy && state.mac.is_none();
-            if own && mac.is_valid_unicast() && (fixed.is_none() || trust) {
-                state.mac = Some(mac);
+            if usage == EtherAddressType::Primary && mac.is_valid_unicast() && may_choose {
+                self.state_mut(vf).mac = Some(mac);
             }
+        }
+        if may_choose {
+            self.follow_older_driver(vf, list);
         }
         let refused = VirtchnlReply::Pretended(VirtchnlRefusal::AddressInUse);
         Ok(if withheld.is_empty() { VirtchnlReply::Done } else { refused })
@@ -111,6 +112,21 @@ impl AvfPf {
         if is_granted { Ok(withheld) } else { Err(VirtchnlRefusal::AddressInUse) }
     }
 
+    /// Makes the first new address of an older driver the VF's main address, if the VF does not receive by its main address. Such a
+    /// driver does not state which address is the main one.
+    fn follow_older_driver(&mut self, vf: u8, list: MessageList<'_, EtherAddress>) {
+        let state = self.state_mut(vf);
+        let own = |mac: &MacAddress| state.addresses.contains(mac);
+        if !state.mac.is_some_and(|main| own(&main)) {
+            let older = list.iter().filter(|address| address.usage == EtherAddressType::Legacy);
+            let new =
+                older.map(|address| MacAddress(address.mac)).find(|mac| mac.is_valid_unicast() && own(mac));
+            state.mac = new.or(state.mac);
+        }
+    }
+
+    /// Serves DEL_ETH_ADDR. The main address stays the VF's, although the VF does not receive by it: Linux deletes all addresses when
+    /// the interface goes down. But if an older driver, which does not state the main address, leaves another, the newest becomes it.
     pub(super) fn delete_addresses<H: CardControlHal>(
         &mut self,
         hal: &mut H,
@@ -121,16 +137,22 @@ impl AvfPf {
         if list.iter().any(|address| given(address.mac)) {
             return Err(VirtchnlRefusal::AddressInvalid);
         }
-        for EtherAddress { mac, .. } in list.iter() {
+        let mut is_replaced = false;
+        for EtherAddress { mac, usage } in list.iter() {
             let state = self.state_mut(vf);
             let mac = MacAddress(mac);
             if state.decided.policy.admin_mac && state.mac == Some(mac) {
                 continue;
             }
             if let Some(place) = state.addresses.iter().position(|own| *own == mac) {
-                state.addresses.swap_remove(place);
+                state.addresses.remove(place);
+                is_replaced |= usage == EtherAddressType::Legacy && state.mac == Some(mac);
                 hal.order(vf, CardCommand::Address { mac: mac.0, on: false });
             }
+        }
+        if is_replaced {
+            let state = self.state_mut(vf);
+            state.mac = state.addresses.iter().rfind(|mac| mac.is_valid_unicast()).copied().or(state.mac);
         }
         Ok(VirtchnlReply::Done)
     }

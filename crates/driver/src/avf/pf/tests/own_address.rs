@@ -1,9 +1,9 @@
-//! Tests a VF's main address: which VF keeps it, and which gets it back.
+//! Tests a VF's main address: which VF keeps it or gets it back, and how an older driver changes it.
 
 use super::withheld::{add_of, extra, primary, restart};
-use super::{FourVfPort, mac};
+use super::{FourVfPort, VSI, mac};
 use crate::avf::pf::OFFERED;
-use ::avf::virtchnl::VirtchnlStatus;
+use ::avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest, VirtchnlStatus};
 use i82576::MacAddress;
 use policy::VfPolicy;
 use std::vec::Vec;
@@ -41,6 +41,17 @@ fn take_by_trust(world: &mut FourVfPort, n: u8) {
     assert_eq!(add_of(world, USER, &[primary(n)]), VirtchnlStatus::Success);
 }
 
+/// Has a guest delete an address with a driver that leaves the type 0, such as FreeBSD's.
+fn delete_legacy(world: &mut FourVfPort, deleted: &[u8]) {
+    let list: Vec<_> =
+        deleted.iter().map(|n| EtherAddress { mac: mac(*n), usage: EtherAddressType::Legacy }).collect();
+    world.granted(VirtchnlRequest::Addresses(false, VSI, EncodedMessageList::new(&list).list()));
+}
+
+fn legacy(n: u8) -> ([u8; 6], EtherAddressType) {
+    (mac(n), EtherAddressType::Legacy)
+}
+
 #[test]
 fn reset_keeps_a_chosen_address_that_a_trusted_vf_uses_too() {
     let mut world = user_and_owner();
@@ -71,4 +82,55 @@ fn vf_may_request_the_proposed_address_after_a_chosen_one() {
     take_by_trust(&mut world, 2);
     assert_eq!(add_of(&mut world, OWNER, &[primary(2), extra(GROUP)]), VirtchnlStatus::Success);
     assert_eq!(addresses(&world, OWNER).0, Some(2));
+}
+
+#[test]
+fn older_driver_may_replace_its_address_in_either_order() {
+    for deletes_first in [false, true] {
+        let mut world = FourVfPort::active();
+        world.introduce(OWNER, OFFERED);
+        assert_eq!(add_of(&mut world, USER, &[extra(GROUP), legacy(1)]), VirtchnlStatus::Success);
+        assert_eq!(world.pf.vf_mac(USER), Some(MacAddress(mac(1))));
+        if deletes_first {
+            delete_legacy(&mut world, &[1]);
+        }
+        assert_eq!(add_of(&mut world, USER, &[legacy(9)]), VirtchnlStatus::Success);
+        if !deletes_first {
+            delete_legacy(&mut world, &[1]);
+        }
+        assert_eq!(addresses(&world, USER), (Some(9), [mac(9), GROUP].into()), "{deletes_first}");
+        restart(&mut world, USER);
+        assert_eq!(addresses(&world, USER), (Some(9), [mac(9)].into()));
+        assert_eq!(add_of(&mut world, OWNER, &[primary(1)]), VirtchnlStatus::Success, "address 1 is free");
+    }
+}
+
+/// Tests an older Linux with a further address (macvlan): it deletes all of its addresses at `ip link set down`.
+#[test]
+fn older_driver_keeps_its_main_address_over_a_link_down() {
+    let mut world = user_and_owner();
+    assert_eq!(add_of(&mut world, USER, &[legacy(8), legacy(1)]), VirtchnlStatus::Success);
+    delete_legacy(&mut world, &[1, 8]);
+    assert_eq!(addresses(&world, USER), (Some(1), [].into()));
+    assert_eq!(add_of(&mut world, USER, &[legacy(8), legacy(1)]), VirtchnlStatus::Success);
+    assert_eq!(addresses(&world, USER), (Some(1), [mac(1), mac(8)].into()));
+}
+
+#[test]
+fn deleted_primary_address_stays_the_main_address() {
+    let mut world = user_and_owner();
+    assert_eq!(add_of(&mut world, USER, &[primary(1), extra(mac(8))]), VirtchnlStatus::Success);
+    let deleted = [EtherAddress { mac: mac(1), usage: EtherAddressType::Primary }];
+    world.granted(VirtchnlRequest::Addresses(false, VSI, EncodedMessageList::new(&deleted).list()));
+    assert_eq!(addresses(&world, USER), (Some(1), [mac(8)].into()));
+}
+
+#[test]
+fn older_driver_cannot_replace_an_address_set_by_policy() {
+    let mut world = user_and_owner();
+    world.set(|policy| policy.admin_mac = true);
+    world.introduce(USER, OFFERED);
+    delete_legacy(&mut world, &[1]);
+    assert_eq!(add_of(&mut world, USER, &[legacy(9)]), VirtchnlStatus::Param);
+    assert_eq!(addresses(&world, USER), (Some(1), [mac(1)].into()));
 }
