@@ -35,6 +35,12 @@ pub trait Hal {
     fn may_have_address(&mut self, _vf: u8, _address: MacAddress) -> bool {
         true
     }
+
+    /// Returns true if the switch behind the card knows another user of an address that a VF has. PF drivers ask when the VF loses
+    /// the right to use the addresses of others. False by default: a real card does not know.
+    fn is_used_by_others(&mut self, _vf: u8, _address: MacAddress) -> bool {
+        false
+    }
 }
 
 /// Memory that the card accesses at `iova` and the driver through [`DmaHal`].
@@ -116,6 +122,10 @@ impl<H: Hal + ?Sized> Hal for &mut H {
 
     fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
         H::may_have_address(self, vf, address)
+    }
+
+    fn is_used_by_others(&mut self, vf: u8, address: MacAddress) -> bool {
+        H::is_used_by_others(self, vf, address)
     }
 }
 

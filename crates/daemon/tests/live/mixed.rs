@@ -43,7 +43,10 @@ impl AvfGuest {
     }
 
     fn boot_at(socket: &Path, number: u8) -> Self {
-        let mut machine = qemu::boot_as(socket, qemu::AVF, qemu::share);
+        Self::boot_machine(qemu::boot_as(socket, qemu::AVF, qemu::share), number)
+    }
+
+    fn boot_machine(mut machine: VmWithPciFunction<QemuClient>, number: u8) -> Self {
         let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, number])).unwrap();
         driver.start(&mut machine).unwrap();
         eventually("the link is up", || driver.look(&mut machine).is_some());
@@ -207,6 +210,25 @@ fn further_address_of_an_avf_guest_is_given_to_no_vf() {
     let wanted = VfSettings { mac: Some(mac.to_string()), ..VfSettings::default() };
     let refusal = live.refusal(2, wanted);
     assert!(refusal.contains("is in use by vf0"), "{refusal}");
+}
+
+#[test]
+fn avf_guest_without_trust_returns_a_virtio_guests_address() {
+    let live = LiveHost::with(&format!("{PORT}[[port.vf]]\nindex = 0\ntrust = true\n{VIRTIO}"));
+    let (mut avf, mut virtio) = (AvfGuest::boot(&live, 0), VirtioGuest::boot(&live, 2));
+    exchange(&mut avf, &mut virtio);
+    let taken = [EtherAddress { mac: virtio.mac(), usage: EtherAddressType::Primary }];
+    let taken = EncodedMessageList::new(&taken);
+    avf.driver.ask(&mut avf.machine, VirtchnlRequest::Addresses(true, 1, taken.list())).unwrap();
+    let mac = MacAddress(virtio.mac()).to_string();
+    let has = |vf: u8| live.show(vf).mac == mac;
+    eventually("the virtio guest loses its address", || has(0) && !has(2));
+    live.change(0, VfSettings { trust: Some(false), ..VfSettings::default() });
+    assert!(!has(0));
+    // The change has reset the VF, whose driver starts again.
+    let mut avf = AvfGuest::boot_machine(avf.machine, 0);
+    exchange(&mut avf, &mut virtio);
+    assert!(has(2));
 }
 
 #[test]

@@ -279,12 +279,17 @@ impl<const N: usize> AddressClaims<N> {
     /// Counts a refusal. Holds nothing on the wire: the address may never come into the tables, and a guest may request any
     /// number.
     pub(crate) fn may_request(&mut self, port: PortIndex, address: MacAddress) -> bool {
-        let is_elsewhere = || self.shared.as_ref().is_some_and(|shared| shared.is_held_elsewhere(address));
-        let refused = self.is_checked(port, address) && (self.is_used(port, address) || is_elsewhere());
+        let refused = self.is_checked(port, address) && self.is_used_by_others(port, address);
         if refused {
             self.counts[port.index::<N>()].add(address);
         }
         !refused
+    }
+
+    /// Returns `true` if the host, a station beyond the uplink, another port or a port of another plane uses an address.
+    pub(crate) fn is_used_by_others(&self, port: PortIndex, address: MacAddress) -> bool {
+        let is_elsewhere = || self.shared.as_ref().is_some_and(|shared| shared.is_held_elsewhere(address));
+        self.is_used(port, address) || is_elsewhere()
     }
 
     /// Returns `true` if a port may learn an address. Counts a refusal, once for frames with the same source.

@@ -1,6 +1,6 @@
-//! Claims of several ports to one address in the same tables.
+//! Addresses that several ports claim, or use, at once.
 
-use super::{ROUTER, STATION, address, guarded, has, port, refused, tables, uplink};
+use super::{HOST, ROUTER, STATION, address, guarded, has, port, refused, tables, uplink};
 use plane::guard::GuardedPlane;
 
 #[test]
@@ -35,4 +35,17 @@ fn trusted_port_and_virtual_routers_share_an_address_at_once() {
     uplink(&mut plane, STATION);
     plane.set_tables(tables(&[(1, STATION), (2, STATION)]));
     assert!(!has(&plane, 1, STATION) && !has(&plane, 2, STATION));
+}
+
+#[test]
+fn address_of_an_unguarded_port_may_be_that_of_others() {
+    let mut plane = guarded();
+    uplink(&mut plane, STATION);
+    let all = [STATION, HOST, address(0x11), address(3)];
+    let free = [address(0x22), address(7)];
+    plane.set_tables(tables(&[(1, address(0x11))]));
+    // Port 1 loses its address to port 7, which is trusted.
+    plane.set_tables(tables(&all.map(|mac| (7, mac))));
+    assert_eq!(all.map(|mac| plane.is_used_by_others(port(7), mac)), [true; 4]);
+    assert_eq!(free.map(|mac| plane.is_used_by_others(port(7), mac)), [false; 2]);
 }

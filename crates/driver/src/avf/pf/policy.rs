@@ -8,6 +8,7 @@ use super::{AvfPf, AvfVfState, CardControlHal};
 use ::avf::control::CardCommand;
 use ::avf::ids::MAX_VFS;
 use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
+use alloc::vec::Vec;
 use pcie::VfIndex;
 use units::MacAddress;
 
@@ -59,7 +60,7 @@ impl AvfPf {
     }
 
     /// Sets the policy of a VF. Link, spoof check, rate, allowed VLANs and sharing of addresses change at once. For
-    /// other changes a running VF is notified and reset.
+    /// other changes a running VF is notified and reset, also if it loses an address that it has shared.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
@@ -105,7 +106,9 @@ impl AvfPf {
         if policy.mac != old.mac {
             state.mac = policy.mac;
         }
-        if needs_reset(&policy, &old) {
+        let is_revoked = old.trust && !policy.trust || old.share_mac && !policy.share_mac;
+        let gives_up = is_revoked && self.revoke_addresses(hal, vf);
+        if gives_up || needs_reset(&policy, &old) {
             self.reset_with_notice(hal, vf);
             return;
         }
@@ -115,6 +118,37 @@ impl AvfPf {
         if policy.state != old.state {
             self.send_link(hal, vf);
         }
+    }
+
+    /// Takes back the addresses that VFs used by the `trust` or `share_mac` that a VF has lost. Resets the other VFs that shared the
+    /// address of its policy. Returns true if the VF itself must be reset, for which its main address is set.
+    fn revoke_addresses<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) -> bool {
+        if let Some(own) = self.state(vf).decided.policy.mac {
+            for other in self.vfs().filter(|other| *other != vf) {
+                if self.state(other).uses(own) && self.give_up(hal, other, own) {
+                    self.reset_with_notice(hal, other);
+                }
+            }
+        }
+        let state = self.state(vf);
+        let used: Vec<_> = state.addresses.iter().copied().chain(state.mac).collect();
+        let mut gives_up = false;
+        for mac in used {
+            gives_up |= self.give_up(hal, vf, mac);
+        }
+        gives_up
+    }
+
+    /// Returns true if a VF may not use an address any more that it has used. Its main address then becomes that of its policy.
+    fn give_up<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, mac: MacAddress) -> bool {
+        let VfPolicy { mac: own, trust, share_mac, .. } = self.state(vf).decided.policy;
+        let is_free = mac.is_group() || mac.is_virtual_router() || own == Some(mac) || trust;
+        let gives_up =
+            !is_free && (self.may_use(vf, mac).is_err() || !share_mac && hal.is_used_by_others(vf, mac));
+        if gives_up && self.state(vf).mac == Some(mac) {
+            self.state_mut(vf).mac = own;
+        }
+        gives_up
     }
 
     /// Sets two numbers of queue pairs: that of a VF that requests no number, and the most that a VF may request.

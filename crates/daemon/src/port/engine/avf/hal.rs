@@ -130,6 +130,10 @@ impl Hal for AvfPfHal<'_> {
         self.note_work(vf, WorkCost::ACCESS, false);
         self.guards.may_request(PortIndex::of_field(vf.into()), address)
     }
+
+    fn is_used_by_others(&mut self, vf: u8, address: MacAddress) -> bool {
+        self.guards.is_used_by_others(PortIndex::of_field(vf.into()), address)
+    }
 }
 
 /// Implements the PF driver's DMA memory. An access outside of it is a bug of the driver: it reads zeros and writes

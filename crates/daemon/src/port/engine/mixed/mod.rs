@@ -260,7 +260,9 @@ impl PortCard for MixedCard {
         now: Time,
     ) -> Result<(), RefusedPolicy> {
         self.check(vfs)?;
-        self.avf.apply_policies(port, &self.of_avf(vfs), bus, now)?;
+        // The PF driver asks the port's switch which addresses others use.
+        let of_avf = self.of_avf(vfs);
+        self.with_switch(|avf| avf.apply_policies(port, &of_avf, bus, now))?;
         self.virtio.apply_policies(port, vfs, bus, now)
     }
 

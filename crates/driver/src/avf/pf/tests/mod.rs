@@ -77,6 +77,8 @@ struct CommandRecordingCard {
     compared: Vec<(u8, usize)>,
     /// Addresses that the switch gives to no VF.
     withheld: BTreeSet<[u8; 6]>,
+    /// Addresses that the switch knows of stations, or of VFs of another card.
+    used_by_others: BTreeSet<[u8; 6]>,
 }
 
 impl Hal for CommandRecordingCard {
@@ -108,6 +110,10 @@ impl Hal for CommandRecordingCard {
 
     fn may_have_address(&mut self, _: u8, address: MacAddress) -> bool {
         !self.withheld.contains(&address.0)
+    }
+
+    fn is_used_by_others(&mut self, _: u8, address: MacAddress) -> bool {
+        self.used_by_others.contains(&address.0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests a VF's main address: which VF keeps it or gets it back, and how an older driver changes it.
+//! Tests a VF's main address: which VF keeps it, loses it, or gets it back, and how an older driver changes it.
 
 use super::withheld::{add_of, extra, primary, restart};
 use super::{FourVfPort, VSI, mac};
@@ -53,6 +53,40 @@ fn legacy(n: u8) -> ([u8; 6], EtherAddressType) {
 }
 
 #[test]
+fn vf_without_trust_returns_the_main_address_of_another_vf() {
+    let mut world = user_and_owner();
+    take_by_trust(&mut world, 2);
+    set_of(&mut world, USER, |policy| policy.trust = false);
+    assert_eq!(addresses(&world, USER), (Some(1), [mac(1)].into()));
+    assert_eq!(world.introduce(USER, OFFERED).mac, mac(1));
+    assert_eq!(add_of(&mut world, USER, &[primary(2)]), VirtchnlStatus::Param);
+    assert_eq!(addresses(&world, OWNER), (Some(2), [mac(2)].into()));
+}
+
+#[test]
+fn vf_without_trust_keeps_a_main_address_that_only_it_uses() {
+    let mut world = user_and_owner();
+    take_by_trust(&mut world, 9);
+    set_of(&mut world, USER, |policy| policy.trust = false);
+    assert_eq!(addresses(&world, USER), (Some(9), [mac(9)].into()));
+}
+
+/// Tests an address that a station beyond the uplink uses, or a VF that the card of another family serves.
+#[test]
+fn vf_without_trust_or_share_mac_returns_a_stations_address() {
+    for (trust, share_mac) in [(true, false), (false, true)] {
+        let mut world = user_and_owner();
+        set_of(&mut world, USER, |policy| (policy.trust, policy.share_mac) = (trust, share_mac));
+        world.introduce(USER, OFFERED);
+        assert_eq!(add_of(&mut world, USER, &[primary(9)]), VirtchnlStatus::Success);
+        world.card.used_by_others.insert(mac(9));
+        set_of(&mut world, USER, |policy| (policy.trust, policy.share_mac) = (false, false));
+        assert_eq!(addresses(&world, USER), (Some(1), [mac(1)].into()));
+        assert!(!world.pf.vf_is_active(USER));
+    }
+}
+
+#[test]
 fn reset_keeps_a_chosen_address_that_a_trusted_vf_uses_too() {
     let mut world = user_and_owner();
     assert_eq!(add_of(&mut world, OWNER, &[primary(9)]), VirtchnlStatus::Success);
@@ -82,6 +116,31 @@ fn vf_may_request_the_proposed_address_after_a_chosen_one() {
     take_by_trust(&mut world, 2);
     assert_eq!(add_of(&mut world, OWNER, &[primary(2), extra(GROUP)]), VirtchnlStatus::Success);
     assert_eq!(addresses(&world, OWNER).0, Some(2));
+}
+
+#[test]
+fn vf_without_share_mac_gives_up_the_address_of_another_vf() {
+    for shares_no_more in [USER, OWNER] {
+        let mut world = user_and_owner();
+        for vf in [USER, OWNER] {
+            set_of(&mut world, vf, |policy| policy.share_mac = true);
+        }
+        assert_eq!(add_of(&mut world, USER, &[primary(2), extra(GROUP)]), VirtchnlStatus::Success);
+        set_of(&mut world, shares_no_more, |policy| policy.share_mac = false);
+        assert_eq!(addresses(&world, USER), (Some(1), [mac(1)].into()), "{shares_no_more}");
+        assert_eq!(addresses(&world, OWNER), (Some(2), [mac(2)].into()));
+        assert_eq!([USER, OWNER].map(|vf| world.pf.vf_is_active(vf)), [false, true], "the user is reset");
+    }
+}
+
+#[test]
+fn vf_without_share_mac_keeps_its_own_addresses_without_reset() {
+    let mut world = user_and_owner();
+    set_of(&mut world, USER, |policy| policy.share_mac = true);
+    assert_eq!(add_of(&mut world, USER, &[primary(9), extra(mac(8))]), VirtchnlStatus::Success);
+    set_of(&mut world, USER, |policy| policy.share_mac = false);
+    assert!(world.pf.vf_is_active(USER));
+    assert_eq!(addresses(&world, USER), (Some(9), [mac(1), mac(8), mac(9)].into()));
 }
 
 #[test]
