@@ -47,7 +47,7 @@ impl FullPortHost {
         let host = self.host.take().unwrap();
         assert!(host.pause(PATIENCE), "the port did not pause in time");
         let ready = ReadyHost::open(config(&self.text, self.folder.path()), host.vault()).unwrap();
-        host.leave();
+        host.leave(PATIENCE);
         self.host = Some(ready.start().unwrap());
     }
 
