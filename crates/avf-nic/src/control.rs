@@ -28,8 +28,11 @@ impl Nic {
 
 impl CardControl for Nic {
     fn order(&mut self, vf: u8, order: CardCommand<'_>) {
-        if let Some(function) = self.functions.get_mut(usize::from(vf)) {
-            function.obey(order);
+        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
+        let is_paused = !function.held.is_empty();
+        function.obey(order);
+        if is_paused && function.held.is_empty() {
+            self.note_dropped(vf);
         }
     }
 

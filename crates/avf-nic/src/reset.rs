@@ -9,6 +9,7 @@ use crate::function::VfHardware;
 use crate::mailbox::Mailbox;
 use avf::bits::rstat;
 use avf::virtchnl::VfTrafficStatistics;
+use pcie::VfIndex;
 use plane::PortIndex;
 use units::WorkCost;
 
@@ -51,5 +52,13 @@ impl Nic {
         (function.brake, function.interrupts) = (old.brake, old.interrupts.after_reset());
         (function.filters.rate, function.filters.spoof_check) = (old.filters.rate, old.filters.spoof_check);
         function.filters.tags = old.filters.tags;
+        if !old.held.is_empty() {
+            self.note_dropped(vf);
+        }
+    }
+
+    /// Counts a packet that is dropped after some of its segments have left, at the next visit.
+    pub(crate) fn note_dropped(&mut self, vf: u8) {
+        self.scratch.dropped = self.scratch.dropped.or(VfIndex::new(vf).into_iter().collect());
     }
 }

@@ -31,6 +31,9 @@ impl Nic {
         wire: &mut W,
         mut after_vf: impl FnMut(&mut ForwardingPlane<MAX_VFS>, &mut B),
     ) -> bool {
+        for vf in core::mem::take(&mut self.scratch.dropped).iter() {
+            plane.ledger.of(PortIndex::of_field(vf.get().into())).tx_unclaimed += 1;
+        }
         let (mut more, mut due) = (false, None);
         let (masters, mut work) = (self.masters, self.work(bus));
         for vf in masters.iter().map(VfIndex::get) {

@@ -12,6 +12,7 @@ use crate::tables::factor;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use avf::ids::MAX_VFS;
+use pcie::VfSet;
 use plane::pacing::{TransmitPacing, TransmitRateDebt, TransmitTimeAccount};
 use plane::switch::{StormState, SwitchTables};
 use plane::{ForwardingPlane, PortCounters, PortIndex};
@@ -58,8 +59,10 @@ impl Nic {
     pub fn save(&self, plane: &ForwardingPlane<MAX_VFS>) -> NicState {
         let port = |(function, n): (&VfHardware, _)| {
             let (port, rate) = (PortIndex::of_field(n), factor(function.filters.rate));
+            let mut counters = plane.ledger.total(port);
+            counters.tx_unclaimed += self.scratch.dropped.bits() >> n & 1;
             // The plane has the VF's rate as of the last `apply_policy`; the order may be newer.
-            SavedPlanePort { debt: plane.pacing.debt_at(port, rate), counters: plane.ledger.total(port) }
+            SavedPlanePort { debt: plane.pacing.debt_at(port, rate), counters }
         };
         let ports = self.functions.iter().zip(0..).map(port).collect();
         let (_, crossing) = plane.pacing.crossing();
@@ -76,6 +79,8 @@ impl Nic {
         state.flaw().map_or(Ok(()), |what| Err(RestoreError(what)))?;
         let NicState { basis: NicBaseState { mut card, ports, crossing, storm }, brakes } = state;
         card.functions.iter_mut().zip(brakes).for_each(|(function, brake)| function.brake = brake);
+        // The saved counters have these packets.
+        card.scratch.dropped = VfSet::NONE;
         card.find_masters();
         let mut pacing = TransmitPacing::resume(None, crossing);
         let mut counters = [PortCounters::default(); MAX_VFS];

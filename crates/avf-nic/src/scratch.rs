@@ -20,6 +20,9 @@ pub(crate) struct PollScratchMemory {
     pub(crate) work: WorkCost,
     /// Resets of the VFs, for the switch's tables.
     pub(crate) resets: ResetCounts<MAX_VFS>,
+    /// VFs with a dropped packet, some of whose segments have left, since the last call of
+    /// [`Nic::visit_ready`](crate::Nic::visit_ready).
+    pub(crate) dropped: VfSet,
     /// Work for VFs that [`Nic::settle_work`](crate::Nic::settle_work) has not charged yet.
     pub(crate) owed: OwedWork,
     /// VFs with receive descriptors that were filled and not yet written back, a bit each. The set is empty between two

@@ -22,6 +22,7 @@ mod mapped;
 mod offloads;
 mod pages;
 mod parts;
+mod paused;
 #[path = "../../../plane/src/tests/pings.rs"]
 mod pings;
 mod poke;
