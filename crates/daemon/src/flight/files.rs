@@ -100,7 +100,10 @@ fn make_room(folder: &Path) -> io::Result<()> {
         let oldest = |files: &VecDeque<(u64, PathBuf)>| Reverse(files.front().map(|(time, _)| *time));
         let most = files.values_mut().max_by_key(|files| (files.len(), oldest(files)));
         if let Some((_, path)) = most.and_then(VecDeque::pop_front) {
-            fs::remove_file(path)?;
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
     }
     Ok(())
@@ -134,6 +137,25 @@ mod tests {
         names.sort();
         assert_eq!(names.len(), MOST);
         assert_eq!(names[0].to_str(), Some("___pf0vf0-00000000000000000006.json"));
+    }
+
+    #[test]
+    fn flight_file_is_written_while_another_program_removes_some() {
+        let folder = tempfile::tempdir().unwrap();
+        for time in 1..=MOST as u64 {
+            write(folder.path(), &recording(time)).unwrap();
+        }
+        // Each thread finds the same oldest files.
+        std::thread::scope(|scope| {
+            for thread in 1..=4 {
+                let folder = folder.path();
+                scope.spawn(move || {
+                    for time in 0..100 {
+                        write(folder, &recording(1000 * thread + time)).unwrap();
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -319,6 +319,9 @@ const NO_PROGRAM: &[PermittedSystemCall] = &[(libc::SYS_bpf, IsNot(0, crate::xdp
 /// System calls that open files, which fail with ENOSYS. A panic's report tries to open files for the names of
 /// functions.
 const NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
+/// System call by which musl's `raise` and `abort` send a signal, which fails with ENOSYS. Its arguments name a thread of any
+/// process, which a filter cannot check. `abort` then ends the process by SIGSEGV, and its message is the last of the log.
+const NO_SIGNAL: &[PermittedSystemCall] = &[(libc::SYS_tkill, Always)];
 /// System calls that start processes or open network sockets, which fail with ENOSYS. `clone3` hides its flags from
 /// filters, and libraries then use `clone`; a user database may be behind the network.
 const NO_PROCESS: &[PermittedSystemCall] =
@@ -340,8 +343,10 @@ impl ThreadRole {
     /// permitted calls.
     pub(super) fn refused(self) -> &'static [&'static [PermittedSystemCall]] {
         match self {
-            Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],
-            Self::Control | Self::Main => &[NO_CODE, NO_PROCESS, NO_PROGRAM],
+            Self::Port | Self::Helper | Self::Api | Self::Keeper => {
+                &[NO_CODE, NO_SIGNAL, NO_FILES, OLDER_NO_FILES]
+            }
+            Self::Control | Self::Main => &[NO_CODE, NO_SIGNAL, NO_PROCESS, NO_PROGRAM],
         }
     }
 }

@@ -167,6 +167,11 @@ fn optional_system_calls_fail_with_enosys_under_seccomp() {
             unsafe { mmap_anonymous(std::ptr::null_mut(), 4096, protection, MapFlags::PRIVATE) }.map(drop)
         };
         assert_eq!(confined(role, code), Err(Errno::NOSYS), "{role:?}");
+        // As musl's `abort` does. No thread has this id.
+        // SAFETY: the call takes numbers.
+        let signal = || unsafe { libc::syscall(libc::SYS_tkill, i32::MAX, libc::SIGABRT) };
+        let error = confined(role, || (signal(), std::io::Error::last_os_error().raw_os_error()));
+        assert_eq!(error, (-1, Some(libc::ENOSYS)), "{role:?}");
     }
 }
 

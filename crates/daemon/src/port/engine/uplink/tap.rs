@@ -103,6 +103,10 @@ impl<S> TapDevice<S> {
         match self.tap.send_with(header, frame) {
             Ok(TapSendResult::Sent) => UnsentFrameCounts::default(),
             Ok(TapSendResult::Full) => UnsentFrameCounts { no_room: 1, ..UnsentFrameCounts::default() },
+            // The kernel refuses the frame or its header. The interface may be up.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                UnsentFrameCounts { no_room: 1, ..UnsentFrameCounts::default() }
+            }
             Ok(TapSendResult::Down) | Err(_) => {
                 UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() }
             }
@@ -212,5 +216,26 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
 
     fn clear(arrival: &mut KernelPacket) {
         arrival.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostStackTap, TapDevice, UnsentFrameCounts};
+    use crate::port::engine::uplink::device::UplinkDevice;
+    use host::test_support::in_network_namespace;
+
+    #[test]
+    fn frame_that_a_tap_refuses_counts_as_no_lack_of_a_link() {
+        in_network_namespace("refused frame", || {
+            let tap = TapDevice::<HostStackTap>::open(&"refuses0".parse().unwrap(), &()).unwrap();
+            let mut burst = Default::default();
+            let no_link = UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() };
+            assert_eq!(tap.transmit(&mut burst, &[0xff; 60]), no_link, "the tap is down");
+            tap.set_up();
+            assert_eq!(tap.transmit(&mut burst, &[0xff; 60]), UnsentFrameCounts::default());
+            let refused = UnsentFrameCounts { no_room: 1, ..UnsentFrameCounts::default() };
+            assert_eq!(tap.transmit(&mut burst, &[0xff; 5]), refused, "no Ethernet header");
+        });
     }
 }

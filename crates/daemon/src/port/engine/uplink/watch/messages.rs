@@ -28,7 +28,7 @@ pub(super) enum InterfaceWatcherCommand<D> {
 /// Next action of the watching thread, after the port's orders.
 pub(super) enum InterfaceWatcherAction {
     Look,
-    /// Check the interface after [`RETRY`].
+    /// Check the interface after [`super::RETRY`].
     Later,
     Stop,
 }
