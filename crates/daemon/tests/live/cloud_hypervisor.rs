@@ -43,6 +43,22 @@ fn vfio_user_access_outside_all_regions_gets_a_full_reply() {
 }
 
 #[test]
+fn unmap_after_a_refused_map_gets_a_full_reply() {
+    // The client ignores the error of a map. It would wait for the rest of an error reply to the unmap forever.
+    let live = LiveHost::with("client_memory = \"16M\"\n[[port]]\nvfs = 1\n");
+    let mut machine = cloud_hypervisor::boot(&live.socket(0));
+    let hotplugged = tempfile::tempfile().unwrap();
+    hotplugged.set_len(16 << 20).unwrap();
+    for _ in 0..2 {
+        machine.vmm.0.dma_map(0, 1 << 40, 16 << 20, hotplugged.as_raw_fd()).unwrap();
+        machine.vmm.0.dma_unmap(1 << 40, 16 << 20).unwrap();
+    }
+    let mut ids = [0; 4];
+    machine.vmm.load(7, 0, &mut ids);
+    assert_eq!(ids, [0x86, 0x80, 0xca, 0x10], "the stream is out of step");
+}
+
+#[test]
 fn interrupt_vectors_are_disabled_and_enabled_as_a_set() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_cloud_hypervisor(&live, 0), VfGuest::under_qemu(&live, 1));

@@ -89,6 +89,9 @@ pub(crate) mod dma_flags {
     pub(crate) const READ: u32 = 1 << 0;
     /// DMA_MAP: the device may write the DMA window.
     pub(crate) const WRITE: u32 = 1 << 1;
+    /// DMA_MAP: the device is to map the file of the DMA window (libvfio-user's `VFIO_USER_F_DMA_REGION_MMAP`). A client may
+    /// leave the flag out.
+    pub(crate) const MMAP: u32 = 1 << 2;
     /// DMA_UNMAP: unmaps all DMA windows. The value is that of Linux's VFIO, which QEMU and libvfio-user use too.
     pub(crate) const UNMAP_ALL: u32 = 1 << 1;
 }

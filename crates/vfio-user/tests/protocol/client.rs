@@ -133,8 +133,11 @@ fn client_sends_file_descriptors_with_dma_maps_and_interrupts() {
 #[test]
 fn error_reply_of_the_server_is_returned_to_the_client() {
     let mut wire = ScriptedConnection::connected();
+    let window = ClientDmaWindow { iova: 0, size: 0x2000, offset: 0, writable: true };
+    wire.client.dma_map(&mut wire.requests, window, None);
+    wire.exchange(|reply| assert_eq!(reply.answer, Ok(ReplyContents::Done)));
     wire.client.dma_unmap(&mut wire.requests, 0, 0x1000);
-    wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::ENOENT)));
+    wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::ENOENT), "the range cuts the window"));
     wire.client.region_info(&mut wire.requests, 99, 32);
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::EINVAL)));
 }

@@ -5,18 +5,21 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use published_vfio_user::Client;
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::ServerSession;
+use vfio_user::wire::Errno;
 
 use crate::script::{CountedFd, RecordingDevice, ScriptedSession};
 
-/// Serves one client to the end of its connection. Returns the recorded calls of the device. Loses file descriptors,
-/// because `read` does not receive them.
-fn serve(mut stream: UnixStream) -> Vec<String> {
-    let mut device = RecordingDevice { bar0: vec![0; 0x4000], ..RecordingDevice::default() };
+/// Serves one client to the end of its connection, with a device that answers requests with the error `refuse`. Returns the
+/// recorded calls of the device. Loses file descriptors, because `read` does not receive them.
+fn serve(mut stream: UnixStream, refuse: Option<Errno>) -> Vec<String> {
+    let mut device = RecordingDevice { bar0: vec![0; 0x4000], refuse, ..RecordingDevice::default() };
     let mut session = ServerSession::default();
     let mut out: MessageOutbox<CountedFd> = MessageOutbox::new();
     let mut buffer = [0; 4096];
@@ -35,16 +38,16 @@ fn serve(mut stream: UnixStream) -> Vec<String> {
     }
 }
 
-fn server(name: &str) -> (PathBuf, JoinHandle<Vec<String>>) {
+fn server(name: &str, refuse: Option<Errno>) -> (PathBuf, JoinHandle<Vec<String>>) {
     let path = std::env::temp_dir().join(format!("vfio-user-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
-    (path, thread::spawn(move || serve(listener.accept().unwrap().0)))
+    (path, thread::spawn(move || serve(listener.accept().unwrap().0, refuse)))
 }
 
 #[test]
 fn published_rust_client_attaches_reads_and_writes() {
-    let (path, server) = server("peer");
+    let (path, server) = server("peer", None);
     let mut client = Client::new(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(client.region(0).unwrap().size, 0x4000);
@@ -73,6 +76,27 @@ fn published_rust_client_attaches_reads_and_writes() {
     assert!(said.contains(&"map 0x0+0x100000 true None".into()), "{said:?}");
     assert!(said.contains(&"unmap 0x0+0x100000".into()));
     assert!(said.contains(&"reset".into()));
+}
+
+/// Checks replies by which the client must not hang: it ignores the error of a refused mapping, and waits for the whole body of
+/// the reply to an unmap.
+#[test]
+fn published_rust_client_unmaps_memory_without_a_window() {
+    let (path, server) = server("unmap", Some(Errno::ENOMEM));
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        let mut client = Client::new(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let memory = std::fs::File::open("/dev/null").unwrap();
+        client.dma_map(0, 0, 0x10_0000, memory.as_raw_fd()).unwrap();
+        client.dma_unmap(0, 0x10_0000).unwrap();
+        client.dma_unmap(0x100_0000, 0x10_0000).unwrap();
+        assert_eq!(client.region(7).unwrap().size, 4096);
+        client.shutdown().unwrap();
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_secs(10)).expect("the client waits for the rest of a reply");
+    assert_eq!(server.join().unwrap()[..2], ["map 0x0+0x100000 true None", "unmap all"]);
 }
 
 #[test]
