@@ -62,16 +62,14 @@ fn unmap_after_a_refused_map_gets_a_full_reply() {
 fn interrupt_vectors_are_disabled_and_enabled_as_a_set() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_cloud_hypervisor(&live, 0), VfGuest::under_qemu(&live, 1));
+    // The driver handles earlier interrupts.
+    assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
     a.machine.vmm.0.set_irqs(2, 1 | 32, 0, 0, &[]).unwrap();
-    // Earlier signals do not count.
-    for eventfd in &a.machine.eventfds {
-        eventfd.drain();
-    }
     assert!(b.send(a.vf.mac(), &[1; 60]));
     assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
     let copies = a.machine.eventfd_copies();
     let fds: Vec<i32> = copies.iter().map(AsRawFd::as_raw_fd).collect();
     a.machine.vmm.0.set_irqs(2, 4 | 32, 0, 3, &fds).unwrap();
-    assert_eq!(a.take().len(), 1, "the frame did not arrive without an interrupt");
+    assert_eq!(a.receive(), [[1; 60]], "the interrupt that had no eventfd is lost");
     exchange(&mut a, &mut b, 3);
 }

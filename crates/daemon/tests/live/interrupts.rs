@@ -4,6 +4,7 @@
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
+use crate::support::machine::MSIX;
 use crate::support::qemu::QemuClient;
 use daemon::settings::CoalesceMode;
 use daemon::settings::VfSettings;
@@ -14,6 +15,7 @@ use i82576::bits::eitr;
 use i82576::register::vf;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
+use vfio_user::client::Client;
 use vfio_user::wire::Errno;
 
 fn copy(eventfd: &EventFd) -> OwnedFd {
@@ -85,13 +87,69 @@ fn full_eventfd_of_a_vf_blocks_no_frames_of_other_vfs() {
 fn interrupt_vector_without_an_eventfd_signals_no_client() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
-    a.machine.vmm.done(|client, out| client.deassign_irqs(out, 2, RECEIVE_VECTOR.into(), 1)).unwrap();
+    a.machine.vmm.done(|client, out| client.deassign_irqs(out, MSIX, RECEIVE_VECTOR.into(), 1)).unwrap();
     a.machine.eventfds[usize::from(RECEIVE_VECTOR)].drain();
     assert!(b.send(a.vf.mac(), &[1; 60]));
     assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
     let copies = a.machine.eventfd_copies();
     a.machine.vmm.assign(0, copies).unwrap();
     assert_eq!(a.take(), [[1; 60]], "the frame is missing, not only its interrupt");
+}
+
+/// Takes the eventfds of all vectors of a guest's VF away, after the driver has handled its receive interrupts.
+fn disable_all(a: &mut VfGuest<QemuClient>) {
+    assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
+    a.machine.vmm.done(|client, out| client.disable_irqs(out, MSIX)).unwrap();
+}
+
+/// Has a guest's VF miss a receive interrupt: its vectors have no eventfds as a frame arrives from `b`.
+fn miss_an_interrupt(a: &mut VfGuest<QemuClient>, b: &mut VfGuest<QemuClient>) {
+    disable_all(a);
+    assert!(b.send(a.vf.mac(), &[1; 60]));
+    assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
+}
+
+/// Gives all vectors of a guest's VF their eventfds again.
+fn assign_all(a: &mut VfGuest<QemuClient>) {
+    let copies = a.machine.eventfd_copies();
+    a.machine.vmm.assign(0, copies).unwrap();
+}
+
+#[test]
+fn interrupt_without_an_eventfd_is_sent_on_assignment() {
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
+    miss_an_interrupt(&mut a, &mut b);
+    assign_all(&mut a);
+    assert_eq!(a.receive(), [[1; 60]]);
+    assign_all(&mut a);
+    exchange(&mut a, &mut b, 3);
+    // Nothing was missed, so nothing is made good.
+    disable_all(&mut a);
+    assign_all(&mut a);
+    assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
+    exchange(&mut a, &mut b, 3);
+}
+
+#[test]
+fn interrupt_without_an_eventfd_outlives_a_hand_over() {
+    let mut live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
+    miss_an_interrupt(&mut a, &mut b);
+    live.hand_over("");
+    assign_all(&mut a);
+    assert_eq!(a.receive(), [[1; 60]]);
+    exchange(&mut a, &mut b, 3);
+}
+
+#[test]
+fn reset_discards_interrupts_that_had_no_eventfd() {
+    let live = LiveHost::start();
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
+    miss_an_interrupt(&mut a, &mut b);
+    a.machine.vmm.done(Client::reset).unwrap();
+    assign_all(&mut a);
+    assert!(!a.machine.wait_for(RECEIVE_VECTOR, Duration::from_millis(50)));
 }
 
 /// Returns the throttling interval of the guest's receive vector as the guest's driver reads it, microseconds.

@@ -94,7 +94,7 @@ impl ServedDevice<CountedFd> for RecordingDevice {
     }
 
     fn irq(&self, index: u32) -> Option<IrqInfo> {
-        let msix = IrqInfo { count: MSIX_VECTORS, flags: irq_flags::EVENTFD | irq_flags::NORESIZE };
+        let msix = IrqInfo { count: MSIX_VECTORS, flags: irq_flags::EVENTFD };
         match index {
             pci_irq::MSIX => Some(msix),
             0..pci_irq::COUNT => Some(IrqInfo::default()),

@@ -61,6 +61,7 @@ impl VfioFunction<'_> {
     }
 
     fn finish_reset(&mut self) {
+        self.engine.reach_mut(self.function).forget_missed();
         self.own.account.charge(WorkCost::LADDER);
         self.publish_registers();
         self.own.configuration_changed = true;
@@ -134,6 +135,7 @@ impl VfioFunction<'_> {
                     self.set_eventfd(index, vector, Some(eventfd), number);
                 }
                 self.unmask_new(index);
+                self.engine.send_missed(self.function);
                 Ok(())
             }
             BlockingCallOutcome::PartialKept(numbers) => {
@@ -206,10 +208,11 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
 
     fn irq(&self, index: u32) -> Option<IrqInfo> {
         let count = self.engine.reach(self.function).vectors(index);
-        let kind = if index == pci_irq::INTX {
-            irq_flags::MASKABLE | irq_flags::AUTOMASKED
-        } else {
-            irq_flags::NORESIZE
+        let kind = match index {
+            pci_irq::INTX => irq_flags::MASKABLE | irq_flags::AUTOMASKED,
+            // Vectors get their eventfds one by one. With NORESIZE, QEMU would disable all before it enables another.
+            pci_irq::MSIX => 0,
+            _ => irq_flags::NORESIZE,
         };
         let flags = if count > 0 { irq_flags::EVENTFD | kind } else { 0 };
         (index < pci_irq::COUNT).then_some(IrqInfo { flags, count })

@@ -26,6 +26,9 @@ pub(in crate::port) struct FunctionAccess {
     /// True once the pin has fired, or the client has masked it. Until the pin is unmasked, its eventfd is not
     /// signalled.
     pub(super) pin_masked: bool,
+    /// MSI-X vectors that had no eventfd when the card sent an interrupt, a bit each. The counterpart of the pending bits of a
+    /// function whose vectors are masked: the card sends no second interrupt by itself.
+    pub(super) missed: u64,
     /// Number of interrupts sent to the function's client.
     pub(super) interrupts: u64,
     /// Number of sent MSI-X interrupts that the function has not been charged for.
@@ -47,12 +50,20 @@ impl FunctionAccess {
             eventfds: vectors.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
             pin_raised: false,
             pin_masked: false,
+            missed: 0,
             interrupts: 0,
             uncharged_interrupts: 0,
             records: None,
             kicks: KickReports::default(),
             unmapper,
         }
+    }
+
+    /// Counts an interrupt as missed for each MSI-X vector without an eventfd.
+    pub(super) fn assume_missed(&mut self) {
+        let eventfds = &self.eventfds[pci_irq::MSIX as usize];
+        let without = (0..).zip(eventfds).filter(|(_, eventfd)| eventfd.is_none());
+        self.missed = without.fold(0, |missed, (vector, _)| missed | vector_bit(vector));
     }
 
     /// Creates the access of a function that reaches nothing.
@@ -99,6 +110,11 @@ pub(super) const fn index_of(function: Function) -> usize {
         Function::Pf => 0,
         Function::Vf(n) => 1 + n as usize,
     }
+}
+
+/// Returns the bit of an MSI-X vector in [`FunctionAccess::missed`]. No function has more than 64 vectors.
+const fn vector_bit(vector: u16) -> u64 {
+    if vector < 64 { 1 << vector } else { 0 }
 }
 
 impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
@@ -155,13 +171,25 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
     }
 
     /// Sends an MSI-X interrupt of the card, and records it for the VF's charge. The PF has no account of frames, and pays nothing.
+    /// A vector without an eventfd gets the interrupt later, by [`Self::send_missed`].
     fn send_msix(&mut self, function: Function, vector: u16) {
-        if self.interrupt(function, pci_irq::MSIX, vector)
-            && let Some(vf) = function.vf()
-            && let Some(access) = self.access_mut(function)
-        {
+        let signalled = self.interrupt(function, pci_irq::MSIX, vector);
+        let Some(access) = self.access_mut(function) else { return };
+        if !signalled {
+            access.missed |= vector_bit(vector);
+        } else if let Some(vf) = function.vf() {
             access.uncharged_interrupts = access.uncharged_interrupts.saturating_add(1);
             self.interrupted |= PortIndex::of_field(vf.get().into()).only();
+        }
+    }
+
+    /// Sends one interrupt to each MSI-X vector of a function that has missed interrupts and has an eventfd now.
+    pub(super) fn send_missed(&mut self, function: Function) {
+        let Some(access) = self.access_mut(function) else { return };
+        let mut missed = std::mem::take(&mut access.missed);
+        while missed != 0 {
+            self.send_msix(function, missed.trailing_zeros() as u16);
+            missed &= missed - 1;
         }
     }
 

@@ -116,6 +116,18 @@ impl FunctionBus {
     /// Removes all eventfds of the function.
     pub(in crate::port) fn clear_eventfds(&mut self) {
         self.access.eventfds.iter_mut().for_each(|eventfds| eventfds.fill_with(|| None));
+        self.forget_missed();
+    }
+
+    /// Discards the interrupts that MSI-X vectors without an eventfd have missed.
+    pub(in crate::port) fn forget_missed(&mut self) {
+        self.access.missed = 0;
+    }
+
+    /// Counts an interrupt as missed for each MSI-X vector without an eventfd: the previous host process may have had one to send.
+    /// The vector then gets one with its eventfd, which at worst calls the driver for nothing.
+    pub(in crate::port) fn assume_missed(&mut self) {
+        self.access.assume_missed();
     }
 
     /// Returns the number of interrupts that the function has sent.

@@ -12,6 +12,7 @@
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
 //! | `guards` | the guards of the plane that follow from policies |
 //! | `access`, `bus` | memory and interrupts of each function |
+//! | `interrupts` | interrupts to guests that the port sends, beside those of the card |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `workers` | threads that share a card's VFs |
 //! | `polled_rings` | rings that are polled while there is traffic |
@@ -33,6 +34,7 @@ pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 mod guards;
 pub(in crate::port) mod i82576;
+mod interrupts;
 mod kick_reports;
 pub(in crate::port) mod mixed;
 mod owed_work;
@@ -137,21 +139,6 @@ impl PortEngine {
     /// Returns the memory and interrupts of a function that the port offers, to change them.
     pub(in crate::port) fn reach_mut(&mut self, function: Function) -> &mut FunctionBus {
         self.bus.reach_mut(function)
-    }
-
-    /// Signals the eventfd of a function's interrupt vector, if it has one, at the client's request.
-    pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) {
-        self.bus.signal(function, index, vector);
-    }
-
-    /// Signals every eventfd of a function, whether or not the card has an interrupt pending.
-    pub(in crate::port) fn signal_all(&mut self, function: Function) {
-        self.bus.signal_all(function);
-    }
-
-    /// Masks or unmasks the interrupt pin of a function.
-    pub(in crate::port) fn mask_pin(&mut self, function: Function, masked: bool) {
-        self.bus.mask_pin(function, masked);
     }
 
     /// Has the PF driver answer mailbox requests of its VFs.

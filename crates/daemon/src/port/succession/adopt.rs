@@ -164,6 +164,7 @@ impl ClientAdopter<'_> {
         for irq in &noted.irqs {
             connect(self.reach, *irq, successor)?;
         }
+        self.reach.assume_missed();
         let agreed = progress.agreed.map(|(minor, write_multiple)| NegotiatedVersion {
             minor,
             client: VersionCapabilities::default(),

@@ -12,7 +12,7 @@ use std::path::Path;
 use vfio_user::client::{Client, ClientDmaWindow, ReplyContents};
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::types::DeviceInfo;
-use vfio_user::wire::{Errno, device_flags, region_flags};
+use vfio_user::wire::{Errno, device_flags, irq_flags, region_flags};
 
 /// Identity, regions and interrupts that QEMU expects of a function, and the client's support for mappable pages.
 #[derive(Debug, Clone, Copy)]
@@ -285,12 +285,16 @@ fn realize(qemu: &mut QemuClient, shape: ExpectedPciFunction) {
         assert_eq!(flags & region_flags::MMAP != 0, mappable, "QEMU posts no stores to a mappable region");
     }
     let [pin, msi] = shape.others;
-    for (index, count) in [(0, pin), (1, msi), (2, shape.vectors), (3, 0), (4, 0)] {
+    let masked = irq_flags::MASKABLE | irq_flags::AUTOMASKED;
+    // With NORESIZE for MSI-X, QEMU would disable all vectors before it enables another one.
+    let types = [(pin, masked), (msi, irq_flags::NORESIZE), (shape.vectors, 0), (0, 0), (0, 0)];
+    for (index, (count, flags)) in (0..).zip(types) {
         let take = |answer: Result<ReplyContents<'_>, Errno>| match answer {
-            Ok(ReplyContents::Irq(info)) => info.count,
+            Ok(ReplyContents::Irq(info)) => (info.count, info.flags),
             other => panic!("unexpected answer {other:?}"),
         };
-        assert_eq!(qemu.ask(|client, out| client.irq_info(out, index), take), Ok(count));
+        let flags = if count > 0 { flags | irq_flags::EVENTFD } else { 0 };
+        assert_eq!(qemu.ask(|client, out| client.irq_info(out, index), take), Ok((count, flags)));
     }
     let mut space = [0; 4096];
     qemu.load(CONFIG, 0, &mut space);
