@@ -263,13 +263,15 @@ impl RunningHost {
         self.ends.store(true, Ordering::Release);
         self.server.stop();
         self.gate.open();
+        self.ports.stop_reviving();
         self.ports.end_all();
     }
 
-    /// Returns true if every client is disconnected. That takes two seconds at most.
+    /// Returns true if every client is disconnected, which takes two seconds at most, and the host's threads have ended: a thread
+    /// may wait for a disk.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.ports.have_ended()
+        self.ports.have_ended() && self.own_threads_have_ended()
     }
 
     /// Ends the host and waits until every client is disconnected and every socket is closed and removed.

@@ -36,5 +36,5 @@ mod volatile;
 
 pub use flight::recording::{FlightEntry, FlightRecording};
 pub use host_process::{ReadyHost, RunningHost};
-pub use management::MainThreadRequest;
+pub use management::{MainThreadRequest, UpgradeFailure};
 pub use start_error::HostStartError;

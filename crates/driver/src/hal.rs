@@ -36,9 +36,10 @@ pub trait Hal {
         true
     }
 
-    /// Returns true if the switch behind the card knows another user of an address that a VF has. PF drivers ask when the VF loses
-    /// the right to use the addresses of others. False by default: a real card does not know.
-    fn is_used_by_others(&mut self, _vf: u8, _address: MacAddress) -> bool {
+    /// Has the switch behind the card take an address back from a VF if the switch knows another user of it. Returns true then: the
+    /// PF driver takes the address out of the card. PF drivers call it when the VF loses the right to use the addresses of others.
+    /// False by default: a real card knows no user.
+    fn revoke_address(&mut self, _vf: u8, _address: MacAddress) -> bool {
         false
     }
 }
@@ -124,8 +125,8 @@ impl<H: Hal + ?Sized> Hal for &mut H {
         H::may_have_address(self, vf, address)
     }
 
-    fn is_used_by_others(&mut self, vf: u8, address: MacAddress) -> bool {
-        H::is_used_by_others(self, vf, address)
+    fn revoke_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        H::revoke_address(self, vf, address)
     }
 }
 

@@ -35,9 +35,10 @@ pub trait GuardedPlane {
     /// leave out.
     fn may_request(&mut self, port: PortIndex, address: MacAddress) -> bool;
 
-    /// Returns `true` if the host, a station beyond the uplink, another guarded port or a port of another plane uses an address. A PF
-    /// driver asks about an address that a VF has, when the VF loses the right to use the addresses of others.
-    fn is_used_by_others(&self, port: PortIndex, address: MacAddress) -> bool;
+    /// Takes an address back from a port that loses the right to use the addresses of others, if another one uses the address: the
+    /// host, a station beyond the uplink, another guarded port or a port of another plane. Returns `true` then. The family's next
+    /// tables must not have it.
+    fn revoke_address(&mut self, port: PortIndex, address: MacAddress) -> bool;
 
     /// Forgets which addresses a port has held, for a port that gets another guest. Ports that wait for one of them get it.
     fn release_claims(&mut self, port: PortIndex);
@@ -110,8 +111,8 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         self.claims.may_request(port, address)
     }
 
-    fn is_used_by_others(&self, port: PortIndex, address: MacAddress) -> bool {
-        self.claims.is_used_by_others(port, address)
+    fn revoke_address(&mut self, port: PortIndex, address: MacAddress) -> bool {
+        self.claims.revoke(port, address, &self.tables.exact)
     }
 
     fn release_claims(&mut self, port: PortIndex) {

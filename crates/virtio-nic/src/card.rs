@@ -250,6 +250,14 @@ impl Nic {
         }
     }
 
+    /// Forgets the address that a VF has learned. The VF learns one again from the next frame of its guest.
+    pub fn forget_address(&mut self, vf: u8) {
+        if let Some(device) = self.device_mut(vf) {
+            device.learned = None;
+            self.changed.note();
+        }
+    }
+
     /// Sets the forwarding rules of a VF. Another VF that has learned one of these addresses loses it. So does the VF itself, if the rules
     /// have an address: what its guest uses without it, the guest's next frame tells.
     pub fn set_rules(&mut self, vf: u8, rules: VfRules) {

@@ -62,15 +62,18 @@ impl RunningHost {
 
     /// Returns true if all threads of a host that leaves have ended.
     fn threads_have_ended(&self) -> bool {
-        if ![&self.reviver, &self.api, &self.control, &self.leftover]
-            .into_iter()
-            .all(|it| has_ended(it.as_ref()))
-        {
+        if !self.own_threads_have_ended() {
             return false;
         }
         // The control thread may have started one more port before it ended.
         self.ports.end_all();
         self.ports.have_ended() && self.ports.uplink_threads_have_ended()
+    }
+
+    /// Returns true if the threads have ended that serve no port.
+    pub(super) fn own_threads_have_ended(&self) -> bool {
+        let threads = [&self.reviver, &self.api, &self.control, &self.leftover];
+        threads.into_iter().all(|thread| has_ended(thread.as_ref()))
     }
 
     /// Leaves the threads that have not ended to the end of the process.

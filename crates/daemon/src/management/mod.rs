@@ -43,7 +43,25 @@ pub(crate) struct HostManager {
 pub enum MainThreadRequest {
     /// Hand over to a new process of the host. The answer is the new process's id, or the reason why this process
     /// continues.
-    Upgrade(mpsc::Sender<Result<u32, String>>),
+    Upgrade(mpsc::Sender<Result<u32, UpgradeFailure>>),
+}
+
+/// Reason why a hand-over to a new process has failed.
+#[derive(Debug)]
+pub enum UpgradeFailure {
+    /// The new process, or this one, refuses.
+    Refused(String),
+    /// A signal to this process comes first: a later attempt may succeed.
+    PutOff(String),
+}
+
+impl From<UpgradeFailure> for ControlRequestFailure {
+    fn from(failure: UpgradeFailure) -> Self {
+        match failure {
+            UpgradeFailure::Refused(reason) => refused(reason),
+            UpgradeFailure::PutOff(reason) => Self::new(ProblemKind::Busy, reason),
+        }
+    }
 }
 
 /// Timeout of a whole hand-over to a new process.
@@ -78,7 +96,7 @@ impl HostManager {
         }
         waker.wake();
         let outcome = receiver.recv_timeout(HAND_OVER).map_err(|_| unavailable())?;
-        outcome.map(|pid| UpgradeResult { pid }).map_err(refused)
+        Ok(UpgradeResult { pid: outcome? })
     }
 
     /// Carries out a control request, and returns the answer.

@@ -192,6 +192,19 @@ fn virtio_guest_learns_no_address_of_an_uplink_station() {
     assert_eq!(host.live.show(0).claims.refused, 1);
 }
 
+#[test]
+fn virtio_guest_without_trust_returns_the_address_of_a_station() {
+    let mut host = WiredHost::with_a_station("virtio");
+    let trust = |trust| VfSettings { trust: Some(trust), ..VfSettings::default() };
+    host.live.change(0, trust(true));
+    let mut guest = VirtioGuest::boot(&host.live, 0);
+    guest.send_from(STATION.0, MacAddress::BROADCAST.0, &[5; 46]);
+    host.wait_for(&[5; 46]);
+    host.live.change(0, trust(false));
+    guest.send_from(STATION.0, MacAddress::BROADCAST.0, &[6; 46]);
+    eventually("the frame is dropped", || host.live.show(0).drops.tx_spoofed > 0);
+}
+
 /// Boots a virtio guest on VF 0, in whose transmit ring one entry was used before. The VMM, without the protocol features `missing`,
 /// says that the ring begins at `base`. The guest sends a frame from the station's address.
 fn claims_by_a_used_ring(host: &WiredHost, missing: u64, base: u32) -> VirtioGuest {

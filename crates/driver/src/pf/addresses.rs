@@ -97,7 +97,8 @@ impl Pf {
         for vf in self.enabled_vfs() {
             let is_distrusted = before[vf.index()].trust && !self.state(vf).policy.trust;
             if is_distrusted || is_unshared(self, vf) {
-                self.drop_addresses(hal, vf, |pf, mac| pf.may_use(vf, mac).is_err());
+                let used = self.addresses_of_others(hal, vf);
+                self.drop_addresses(hal, vf, |pf, mac| used.contains(&mac) || pf.may_use(vf, mac).is_err());
             }
         }
         // The others have shared the addresses of these VFs, as these have shared theirs.
@@ -105,11 +106,23 @@ impl Pf {
         for vf in self.enabled_vfs() {
             let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
             if share_mac && !trust {
+                // What else these VFs have now, they have by their own right.
                 self.drop_addresses(hal, vf, |pf, mac| {
-                    !mac.is_virtual_router() && unshared.iter().any(|owner| pf.has_mac(*owner, mac))
+                    !mac.is_virtual_router()
+                        && unshared.iter().any(|owner| pf.state(*owner).policy.mac == Some(mac))
                 });
             }
         }
+    }
+
+    /// Returns the addresses of a VF that stations, the host or other ports use too, if the VF has no right to them.
+    fn addresses_of_others<H: Hal>(&self, hal: &mut H, vf: VfIndex) -> Vec<MacAddress> {
+        let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
+        let own = self.filters.added(vf).chain(self.state(vf).mac);
+        own.filter(|mac| {
+            !(trust || share_mac || mac.is_virtual_router()) && hal.revoke_address(vf.get(), *mac)
+        })
+        .collect()
     }
 
     /// Removes a VF's addresses that are refused to it. The address of its policy is never refused, and replaces a refused

@@ -38,6 +38,8 @@ struct StoredRegisters {
     log: Vec<u32>,
     /// Address that the switch gives to no VF.
     withheld: Option<MacAddress>,
+    /// Address that a station uses too.
+    shared: Option<MacAddress>,
 }
 
 impl Hal for StoredRegisters {
@@ -68,6 +70,9 @@ impl Hal for StoredRegisters {
     }
     fn may_have_address(&mut self, _: u8, address: MacAddress) -> bool {
         self.withheld != Some(address)
+    }
+    fn revoke_address(&mut self, _: u8, address: MacAddress) -> bool {
+        self.shared == Some(address)
     }
 }
 

@@ -118,4 +118,9 @@ impl<H: Hal> Hal for MeasuringHal<'_, H> {
         self.accesses = self.accesses.saturating_add(WorkCost::ACCESS.0);
         self.hal.may_have_address(vf, address)
     }
+
+    fn revoke_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        self.accesses = self.accesses.saturating_add(WorkCost::ACCESS.0);
+        self.hal.revoke_address(vf, address)
+    }
 }

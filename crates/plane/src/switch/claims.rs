@@ -286,8 +286,23 @@ impl<const N: usize> AddressClaims<N> {
         !refused
     }
 
+    /// Takes an address back from a port if others use it too. The port then needs a claim to have it again. Returns `true` if the
+    /// address is taken back. `present` has the addresses that the ports have in the tables.
+    pub(crate) fn revoke(&mut self, port: PortIndex, address: MacAddress, present: &ExactFilter) -> bool {
+        let is_used = self.is_used_by_others(port, address);
+        if is_used {
+            self.kept.forget(port, address);
+            let revoked = |of: MacAddress| if of == address { port.only() } else { PortSet::NONE };
+            let mut held = ExactFilter::with_room(self.held.entries().count());
+            self.held.entries().for_each(|(of, ports)| held.add(of, ports & !revoked(of)));
+            self.set_held(held);
+            self.count_absent(present);
+        }
+        is_used
+    }
+
     /// Returns `true` if the host, a station beyond the uplink, another port or a port of another plane uses an address.
-    pub(crate) fn is_used_by_others(&self, port: PortIndex, address: MacAddress) -> bool {
+    fn is_used_by_others(&self, port: PortIndex, address: MacAddress) -> bool {
         let is_elsewhere = || self.shared.as_ref().is_some_and(|shared| shared.is_held_elsewhere(address));
         self.is_used(port, address) || is_elsewhere()
     }

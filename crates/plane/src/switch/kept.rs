@@ -85,6 +85,11 @@ impl KeptAddresses {
         }
     }
 
+    /// Forgets an address of a port.
+    pub(super) fn forget(&mut self, port: PortIndex, address: MacAddress) {
+        self.of_port(port).retain(|kept| kept.address != address);
+    }
+
     /// Forgets the addresses of a port.
     pub(super) fn release(&mut self, port: PortIndex) {
         self.of_port(port).clear();

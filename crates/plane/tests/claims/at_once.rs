@@ -46,6 +46,6 @@ fn address_of_an_unguarded_port_may_be_that_of_others() {
     plane.set_tables(tables(&[(1, address(0x11))]));
     // Port 1 loses its address to port 7, which is trusted.
     plane.set_tables(tables(&all.map(|mac| (7, mac))));
-    assert_eq!(all.map(|mac| plane.is_used_by_others(port(7), mac)), [true; 4]);
-    assert_eq!(free.map(|mac| plane.is_used_by_others(port(7), mac)), [false; 2]);
+    assert_eq!(all.map(|mac| plane.revoke_address(port(7), mac)), [true; 4]);
+    assert_eq!(free.map(|mac| plane.revoke_address(port(7), mac)), [false; 2]);
 }

@@ -1,6 +1,6 @@
 //! Addresses of ports whose guests start again, are away, or have gone.
 
-use super::{address, guarded, has, port, refused, tables};
+use super::{STATION, address, guarded, has, port, refused, tables, uplink};
 use core::time::Duration;
 use plane::guard::GuardedPlane;
 use plane::switch::{ExactFilter, SwitchTables};
@@ -11,6 +11,20 @@ fn after_resets(resets: u32, addresses: &[(u8, MacAddress)]) -> SwitchTables<{ s
     let mut tables = tables(addresses);
     (0..resets).for_each(|_| tables.resets.count(port(1)));
     tables
+}
+
+/// A port that is reset gets its addresses back, but none that was taken from it.
+#[test]
+fn address_that_was_taken_back_is_kept_over_no_reset() {
+    for is_revoked in [false, true] {
+        let mut plane = guarded();
+        uplink(&mut plane, STATION);
+        assert!(plane.grant_address(port(1), STATION));
+        plane.set_tables(tables(&[(1, STATION)]));
+        assert!(!is_revoked || plane.revoke_address(port(1), STATION));
+        plane.set_tables(after_resets(1, &[(1, address(1))]));
+        assert_eq!(plane.may_request(port(1), STATION), !is_revoked);
+    }
 }
 
 #[test]

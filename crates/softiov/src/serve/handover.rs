@@ -23,17 +23,33 @@
 use anyhow::{Context, bail, ensure};
 use daemon::config::HostConfig;
 use daemon::vault::FileDescriptorStore;
-use daemon::{MainThreadRequest, ReadyHost, RunningHost};
+use daemon::{MainThreadRequest, ReadyHost, RunningHost, UpgradeFailure};
 use host::poll::{Poller, ProcessSignal, SignalHandlers};
 use keeper::{
     FileDescriptorSender, HandOverChannel, InheritedFileDescriptors, KeeperConnection, STARTED, number,
 };
+use std::fmt;
 use std::time::{Duration, Instant};
 
 const READY: &str = "READY=1";
 const GO: &str = "GO=1";
 /// Refusal of an upgrade whose host was sent a signal before.
-const SIGNALLED: &str = "a signal ends or restarts this host";
+#[derive(Debug)]
+struct Signalled;
+
+impl fmt::Display for Signalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a signal ends or restarts this host")
+    }
+}
+
+impl std::error::Error for Signalled {}
+
+/// Returns the answer to the request for a hand-over that has failed.
+pub(super) fn failure(error: &anyhow::Error) -> UpgradeFailure {
+    let reason = crate::output::error_chain(error);
+    if error.is::<Signalled>() { UpgradeFailure::PutOff(reason) } else { UpgradeFailure::Refused(reason) }
+}
 /// Name of the file descriptor by which a successor process receives the keeper's socket.
 const KEEPER: &str = "keeper";
 /// Timeout of a successor's start, before the hand-over stops any port.
@@ -143,7 +159,7 @@ fn transfer(
     };
     // The keeper has started the successor, and sends it later signals.
     let asked = signals.pending();
-    ensure!(!asked.asks_to_end() && !asked.contains(ProcessSignal::HandOver), SIGNALLED);
+    ensure!(!asked.asks_to_end() && !asked.contains(ProcessSignal::HandOver), Signalled);
     let paused = Instant::now();
     host.vault().withhold();
     ensure!(host.pause(PAUSE_TIMEOUT), "a port did not pause; see the log");
@@ -205,7 +221,7 @@ pub(super) fn settle(
         }
         // The request may be an upgrade, which this thread would carry out.
         if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
-            let _ = answer.send(Err(SIGNALLED.to_owned()));
+            let _ = answer.send(Err(failure(&Signalled.into())));
         }
     }
     Ok(RestartPreparation::Settled)

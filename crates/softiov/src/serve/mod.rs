@@ -150,7 +150,7 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
             let outcome = handover::hand_over(&host, &signals);
             let done = outcome.is_ok();
             // The client may have given up waiting.
-            let _ = answer.send(outcome.map_err(|error| crate::output::error_chain(&error)));
+            let _ = answer.send(outcome.map_err(|error| handover::failure(&error)));
             if done {
                 host.leave(handover::AFTER_UPGRADE_TIMEOUT);
                 return Ok(ExitCode::from(keeper::RESTART));

@@ -13,7 +13,6 @@ use driver::avf::vf::AvfDriver;
 use host::poll::ThreadWaker;
 use i82576::MacAddress;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -184,8 +183,9 @@ fn upgrade_begins_after_removed_ports_have_ended() {
     let folder = tempfile::tempdir().unwrap();
     let [before, next] = ["[[port]]\n[[port]]", "[[port]]"].map(|text| config(text, folder.path()));
     let host = RunningHost::start(before.clone()).unwrap();
-    // A client that stays connected delays the end of its port.
-    let _client = UnixStream::connect(&before.ports[1].vfs[0].socket).unwrap();
+    // A port that does not carry out its end yet.
+    let (stalled, until) = mpsc::channel();
+    host.ports().tell("pf1", PortThreadCommand::Stall(until)).unwrap();
     let orders = || (mpsc::channel().0, ThreadWaker::new().unwrap());
     let mut manager = HostManager::new(before, host.ports().clone(), orders());
     manager.transition_to(next.clone(), None).unwrap();
@@ -193,6 +193,7 @@ fn upgrade_begins_after_removed_ports_have_ended() {
     impatient.patience = Duration::ZERO;
     let early = HostManager::new(next, impatient, orders()).handle(ControlRequest::Upgrade).unwrap_err();
     assert_eq!(early.kind, ProblemKind::Busy, "a later attempt succeeds: {}", early.message);
+    drop(stalled);
     assert!(manager.handle(ControlRequest::Upgrade).is_err(), "no main thread receives the request");
     assert!(host.vault().copy("pf1.journal").is_none(), "the upgrade did not wait");
     host.stop();

@@ -65,7 +65,7 @@ impl AvfPf {
                 return Err(VirtchnlRefusal::AddressFixed);
             }
             // A trusted VF that uses an address of this VF too takes nothing away from it.
-            if !mac.is_group() && !state.uses(mac) {
+            if !mac.is_group() && (!state.uses(mac) || self.is_reserved(mac)) {
                 self.may_use(vf, mac)?;
             }
             more += usize::from(!state.addresses.contains(&mac));

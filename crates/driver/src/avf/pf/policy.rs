@@ -106,7 +106,11 @@ impl AvfPf {
         if policy.mac != old.mac {
             state.mac = policy.mac;
         }
-        let is_revoked = old.trust && !policy.trust || old.share_mac && !policy.share_mac;
+        let shares_no_more = old.share_mac && !policy.share_mac;
+        if shares_no_more {
+            self.end_sharing(hal, vf);
+        }
+        let is_revoked = old.trust && !policy.trust || shares_no_more;
         let gives_up = is_revoked && self.revoke_addresses(hal, vf);
         if gives_up || needs_reset(&policy, &old) {
             self.reset_with_notice(hal, vf);
@@ -120,16 +124,19 @@ impl AvfPf {
         }
     }
 
-    /// Takes back the addresses that VFs used by the `trust` or `share_mac` that a VF has lost. Resets the other VFs that shared the
-    /// address of its policy. Returns true if the VF itself must be reset, for which its main address is set.
-    fn revoke_addresses<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) -> bool {
-        if let Some(own) = self.state(vf).decided.policy.mac {
-            for other in self.vfs().filter(|other| *other != vf) {
-                if self.state(other).uses(own) && self.give_up(hal, other, own) {
-                    self.reset_with_notice(hal, other);
-                }
+    /// Resets the other VFs that shared the address of a VF's policy, since the VF has lost `share_mac`.
+    fn end_sharing<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
+        let Some(own) = self.state(vf).decided.policy.mac else { return };
+        for other in self.vfs().filter(|other| *other != vf) {
+            if self.state(other).uses(own) && self.give_up(hal, other, own) {
+                self.reset_with_notice(hal, other);
             }
         }
+    }
+
+    /// Takes back the addresses that a VF used by the `trust` or `share_mac` that it has lost. Returns true if the VF must be reset,
+    /// for which its main address is set.
+    fn revoke_addresses<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) -> bool {
         let state = self.state(vf);
         let used: Vec<_> = state.addresses.iter().copied().chain(state.mac).collect();
         let mut gives_up = false;
@@ -144,7 +151,7 @@ impl AvfPf {
         let VfPolicy { mac: own, trust, share_mac, .. } = self.state(vf).decided.policy;
         let is_free = mac.is_group() || mac.is_virtual_router() || own == Some(mac) || trust;
         let gives_up =
-            !is_free && (self.may_use(vf, mac).is_err() || !share_mac && hal.is_used_by_others(vf, mac));
+            !is_free && (self.may_use(vf, mac).is_err() || !share_mac && hal.revoke_address(vf, mac));
         if gives_up && self.state(vf).mac == Some(mac) {
             self.state_mut(vf).mac = own;
         }
@@ -179,8 +186,12 @@ impl AvfPf {
     pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), VirtchnlRefusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).decided.policy;
         let shares = |owner| share_mac && self.state(owner).decided.policy.share_mac;
-        let is_reserved = || self.vfs().any(|other| self.state(other).reserved == Some(mac));
-        let free = || mac.is_virtual_router() || (self.owners(mac, vf).all(shares) && !is_reserved());
+        let free = || mac.is_virtual_router() || (self.owners(mac, vf).all(shares) && !self.is_reserved(mac));
         if trust || free() { Ok(()) } else { Err(VirtchnlRefusal::AddressInUse) }
+    }
+
+    /// Returns true if an address is that of a VF which the card of another family serves.
+    pub(super) fn is_reserved(&self, mac: MacAddress) -> bool {
+        self.vfs().any(|other| self.state(other).reserved == Some(mac))
     }
 }

@@ -117,6 +117,30 @@ fn end_of_sharing_leaves_an_address_to_its_owner() {
     }
 }
 
+/// Tests an address that a station beyond the uplink uses, or a VF of another port.
+#[test]
+fn distrusted_vf_loses_the_address_of_a_station() {
+    for info in [0, mac_filter::ADD] {
+        let (mut hal, mut pf) = three_vfs();
+        pf.set_policy(&mut hal, vf(0), trusted(1)).unwrap();
+        request((&mut hal, &mut pf), 0, info, mac(9)).unwrap();
+        hal.shared = Some(mac(9));
+        pf.set_policy(&mut hal, vf(0), with_mac(1)).unwrap();
+        assert_eq!((pf.vf_mac(vf(0)), received(&mut hal, 0)), (Some(mac(1)), [mac(1)].to_vec()));
+    }
+}
+
+#[test]
+fn end_of_sharing_takes_no_address_that_trust_has_given() {
+    let (mut hal, mut pf) = three_vfs();
+    let both = |share_mac| VfPolicy { share_mac, ..trusted(1) };
+    pf.set_policies(&mut hal, &[both(true), sharing(2), with_mac(3)]).unwrap();
+    request((&mut hal, &mut pf), 1, 0, mac(9)).unwrap();
+    request((&mut hal, &mut pf), 0, mac_filter::ADD, mac(9)).unwrap();
+    pf.set_policy(&mut hal, vf(0), both(false)).unwrap();
+    assert_eq!((pf.vf_mac(vf(1)), received(&mut hal, 1)), (Some(mac(9)), [mac(9)].to_vec()));
+}
+
 #[test]
 fn end_of_all_sharing_leaves_a_free_address_to_one_vf() {
     let (mut hal, mut pf) = three_vfs();

@@ -131,8 +131,8 @@ impl Hal for AvfPfHal<'_> {
         self.guards.may_request(PortIndex::of_field(vf.into()), address)
     }
 
-    fn is_used_by_others(&mut self, vf: u8, address: MacAddress) -> bool {
-        self.guards.is_used_by_others(PortIndex::of_field(vf.into()), address)
+    fn revoke_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        self.guards.revoke_address(PortIndex::of_field(vf.into()), address)
     }
 }
 

@@ -43,6 +43,10 @@ impl Hal for I82576PfHal<'_> {
     fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
         self.nic.guards_mut().may_request(PortIndex::of_field(vf.into()), address)
     }
+
+    fn revoke_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        self.nic.guards_mut().revoke_address(PortIndex::of_field(vf.into()), address)
+    }
 }
 
 /// Longest time between two polls of the card while the PF driver waits.
@@ -85,5 +89,9 @@ impl Hal for RunningCardHal<'_> {
 
     fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
         I82576PfHal::new(self.nic, self.now).may_have_address(vf, address)
+    }
+
+    fn revoke_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        I82576PfHal::new(self.nic, self.now).revoke_address(vf, address)
     }
 }

@@ -77,9 +77,12 @@ impl MixedCard {
     fn reserve_addresses(&mut self) {
         let Self { avf, virtio, .. } = self;
         for vf in virtio.others.iter() {
+            let mut addresses: Vec<_> = avf.card.nic.addresses(vf.get()).collect();
+            // The VF gets its main address back after a reset.
+            addresses.extend(avf.pf.vf_mac(vf.get()).filter(|mac| !addresses.contains(mac)));
             let rules = VfRules {
                 enabled: false,
-                addresses: avf.card.nic.addresses(vf.get()).collect(),
+                addresses,
                 promised: avf.decided[vf.index()].policy.mac,
                 ..VfRules::default()
             };

@@ -4,6 +4,7 @@ use super::VirtioCard;
 use super::rules::rules;
 use i82576::MacAddress;
 use pcie::VfIndex;
+use plane::PortIndex;
 use plane::guard::GuardedPlane;
 use policy::{AddressOwner, PolicyError, VfLinkPolicy, VfPolicy};
 use virtio_nic::MAX_VFS;
@@ -43,6 +44,15 @@ impl VirtioCard {
         let wanted = rules(&policy, self.has_link(vf), rate);
         if self.card.rules(vf.get()) != Some(&wanted) {
             self.card.set_rules(vf.get(), wanted);
+        }
+    }
+
+    /// Has a VF that loses `trust` forget the address that it has learned, if others use the address.
+    pub(super) fn revoke_address(&mut self, vf: VfIndex) {
+        let learned = self.card.known_guest(vf.get()).address.filter(|mac| !mac.is_virtual_router());
+        let port = PortIndex::of_field(vf.get().into());
+        if learned.is_some_and(|mac| self.plane.revoke_address(port, mac)) {
+            self.card.forget_address(vf.get());
         }
     }
 

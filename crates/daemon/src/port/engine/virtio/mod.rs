@@ -281,8 +281,13 @@ impl PortCard for VirtioCard {
         _: Time,
     ) -> Result<(), RefusedPolicy> {
         self.check(vfs)?;
-        for (decided, policy) in self.decided.iter_mut().zip(vfs) {
+        for (vf, policy) in VfIndex::first(MAX_VFS).zip(vfs) {
+            let decided = &mut self.decided[vf.index()];
+            let is_distrusted = decided.policy.trust && !policy.trust;
             decided.policy = *policy;
+            if is_distrusted {
+                self.revoke_address(vf);
+            }
         }
         self.rules.policy = *port;
         self.configured = ConfiguredPolicies { port: *port, vfs: vfs.to_vec() };

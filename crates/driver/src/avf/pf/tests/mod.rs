@@ -112,7 +112,7 @@ impl Hal for CommandRecordingCard {
         !self.withheld.contains(&address.0)
     }
 
-    fn is_used_by_others(&mut self, _: u8, address: MacAddress) -> bool {
+    fn revoke_address(&mut self, _: u8, address: MacAddress) -> bool {
         self.used_by_others.contains(&address.0)
     }
 }

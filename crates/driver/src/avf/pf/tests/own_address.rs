@@ -134,6 +134,33 @@ fn vf_without_share_mac_gives_up_the_address_of_another_vf() {
 }
 
 #[test]
+fn end_of_trust_resets_no_vf_that_shares_the_address() {
+    let mut world = user_and_owner();
+    set_of(&mut world, OWNER, |policy| (policy.trust, policy.share_mac) = (true, true));
+    set_of(&mut world, USER, |policy| policy.share_mac = true);
+    for vf in [USER, OWNER] {
+        world.introduce(vf, OFFERED);
+    }
+    assert_eq!(add_of(&mut world, USER, &[primary(2)]), VirtchnlStatus::Success);
+    set_of(&mut world, 2, |policy| policy.trust = true);
+    world.introduce(2, OFFERED);
+    assert_eq!(add_of(&mut world, 2, &[extra(mac(2))]), VirtchnlStatus::Success);
+    set_of(&mut world, OWNER, |policy| policy.trust = false);
+    assert!(world.pf.vf_is_active(USER));
+    assert_eq!(addresses(&world, USER).0, Some(2));
+}
+
+/// Tests a port of two families: a virtio VF has got the address while the guest's link was down.
+#[test]
+fn deleted_main_address_may_be_reserved_for_another_family() {
+    let mut world = user_and_owner();
+    assert_eq!(add_of(&mut world, USER, &[primary(9)]), VirtchnlStatus::Success);
+    delete_legacy(&mut world, &[9]);
+    world.pf.reserve_address(3, Some(MacAddress(mac(9))));
+    assert_eq!(add_of(&mut world, USER, &[primary(9)]), VirtchnlStatus::Param);
+}
+
+#[test]
 fn vf_without_share_mac_keeps_its_own_addresses_without_reset() {
     let mut world = user_and_owner();
     set_of(&mut world, USER, |policy| policy.share_mac = true);
