@@ -27,7 +27,8 @@ pub enum ProblemKind {
     NotJson,
     /// The host is ending, or a port does not answer.
     Unavailable,
-    /// Too many control requests are pending, or a removed port has not ended. The control request was not begun.
+    /// Too many control requests are pending, a removed port has not ended, or a signal to the host comes before an upgrade. The
+    /// host has changed nothing, and a later attempt may succeed.
     Busy,
     /// Another process serves the host now. The control request was not begun.
     HandedOver,
