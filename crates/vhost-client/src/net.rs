@@ -47,6 +47,8 @@ pub struct VirtioNet<T = SystemThread> {
     accepted: VirtioFeatures,
     receive: ReceiveRing,
     transmit: TransmitRing,
+    /// Positions at which the receive ring and the transmit ring have started last, as in `SET_VRING_BASE`.
+    bases: [u32; 2],
     /// Eventfds of the receive ring and of the transmit ring.
     eventfds: [RingEventfds; 2],
     /// State of a driver that sleeps until an interrupt; `None` if the driver polls.
@@ -89,7 +91,9 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
             Ok::<_, VhostClientError>(ring)
         };
         let (receive, transmit) = (ring()?, ring()?);
-        let (connection, eventfds) = connect(socket, thread, accepted, &memory, [&receive, &transmit])?;
+        let bases = [receive.first_base(), transmit.first_base()];
+        let rings = [(&receive, bases[0]), (&transmit, bases[1])];
+        let (connection, eventfds) = connect(socket, thread, accepted, &memory, rings)?;
         let receive = ReceiveRing::new(receive, &mut memory, NetHeaderFormat::of(accepted).size())?;
         let transmit = TransmitRing::new(transmit, &mut memory, segments)?;
         let mut this = Self {
@@ -98,6 +102,7 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
             accepted,
             receive,
             transmit,
+            bases,
             eventfds,
             interrupts: None,
             kicks: 0,
@@ -108,14 +113,15 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
     }
 
     /// Attaches to the function again after the end of its back end, as QEMU does: with the same memory and rings, each of which
-    /// starts at its first position. The driver continues where it was, and a driver that [sleeps](Self::sleep_until_interrupts)
+    /// starts where it has started last. The driver continues where it was, and a driver that [sleeps](Self::sleep_until_interrupts)
     /// sleeps on: the guest does not learn of the reconnection. The new back end sends an interrupt for what the former one
     /// has received without one.
     ///
     /// # Errors
     /// [`VhostClientError`]; `NotOffered` if the new back end lacks a feature that the driver has accepted.
     pub fn reconnect(&mut self, socket: &Path) -> Result<(), VhostClientError> {
-        let rings = [&self.receive.ring, &self.transmit.ring];
+        let [receive, transmit] = self.bases;
+        let rings = [(&self.receive.ring, receive), (&self.transmit.ring, transmit)];
         let thread = self.connection.thread.clone();
         (self.connection, self.eventfds) = connect(socket, thread, self.accepted, &self.memory, rings)?;
         Ok(())
@@ -128,13 +134,12 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
     /// [`VhostClientError`]: [`VirtioNet::reconnect`] starts the rings again.
     pub fn pause(&mut self) -> Result<(), VhostClientError> {
         let numbers = [receive_queue(0), transmit_queue(0)];
-        let mut bases = [0; 2];
-        for (base, number) in bases.iter_mut().zip(numbers) {
+        for (base, number) in self.bases.iter_mut().zip(numbers) {
             *base = self.connection.stop_ring(number)?;
         }
         let rings = [&self.receive.ring, &self.transmit.ring];
         for (eventfds, ((ring, number), base)) in
-            self.eventfds.iter_mut().zip(rings.into_iter().zip(numbers).zip(bases))
+            self.eventfds.iter_mut().zip(rings.into_iter().zip(numbers).zip(self.bases))
         {
             *eventfds = start(&mut self.connection, number, ring, base)?;
         }
@@ -323,21 +328,21 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
     }
 }
 
-/// Connects to the back end: negotiates features, shares memory, and starts the receive ring and the transmit ring. Returns the
-/// rings' eventfds too.
+/// Connects to the back end: negotiates features, shares memory, and starts the receive ring and the transmit ring at these
+/// positions. Returns the rings' eventfds too.
 fn connect<T: DriverThread>(
     socket: &Path,
     thread: T,
     accepted: VirtioFeatures,
     memory: &FrontendMemory,
-    [receive, transmit]: [&DriverRing; 2],
+    [(receive, receive_base), (transmit, transmit_base)]: [(&DriverRing, u32); 2],
 ) -> Result<(BackendConnection<T>, [RingEventfds; 2]), VhostClientError> {
     let mut connection = BackendConnection::open(socket, thread)?;
     negotiate(&mut connection, accepted)?;
     let (region, fd) = memory.region()?;
     connection.confirmed(&FrontendRequest::SetMemTable(vec![region]), vec![fd])?;
-    let receive = start(&mut connection, receive_queue(0), receive, receive.first_base())?;
-    let transmit = start(&mut connection, transmit_queue(0), transmit, transmit.first_base())?;
+    let receive = start(&mut connection, receive_queue(0), receive, receive_base)?;
+    let transmit = start(&mut connection, transmit_queue(0), transmit, transmit_base)?;
     Ok((connection, [receive, transmit]))
 }
 

@@ -344,3 +344,22 @@ fn packet_that_waits_for_a_rate_survives_a_hand_over() {
         ],
     );
 }
+
+#[test]
+fn paused_packed_ring_continues_after_a_death() {
+    use SimulatedAction::*;
+    let family =
+        SimulatedFamily::Virtio { packed: true, events: true, in_order: true, offloads: false, descriptors: 50 };
+    check_life(
+        "paused_packed_ring_continues_after_a_death",
+        true,
+        vec![family],
+        &[
+            (Attach { guest: 0 }, 5, 9940797938968371613),
+            (Remap { guest: 0 }, 1, 273803998889578667),
+            (Send { from: 0, to: 1, frames: 5, length: 470 }, 0, 14917219545138390966),
+            (Remap { guest: 0 }, 5, 985024932869859211),
+            (Burst { slow: None, rounds: 55, death: Some(36) }, 0, 11240345898000315466),
+        ],
+    );
+}
