@@ -3,6 +3,7 @@
 use super::endpoint::{DialState, FunctionEndpoint};
 use crate::config::file::SocketRole;
 use crate::config::{PortConfig, VfConfig};
+use crate::port::moments::pass_moment;
 use crate::vault::PortFileDescriptorStore;
 use host::folder;
 use host::socket::{SocketFileError, SocketFilePermissions, SocketListener};
@@ -83,10 +84,12 @@ impl<'a> FunctionSocketConfig<'a> {
 
     fn bind(&self, vault: &PortFileDescriptorStore) -> Result<SocketListener, SocketFileError> {
         let kept = kept_listener(self.name);
-        if let Some(fd) = vault.copy_named(&kept)
-            && let Some(listener) = SocketListener::adopt(fd, self.socket)
-        {
-            return Ok(listener);
+        if let Some(fd) = vault.copy_named(&kept) {
+            if let Some(listener) = SocketListener::adopt(fd, self.socket) {
+                return Ok(listener);
+            }
+            // If this process dies before it keeps the new socket, its successor must not take the former one for that of the file.
+            vault.forget_named(&kept);
         }
         let folder = self.socket.parent().unwrap_or(Path::new("/"));
         // The folder lets everyone pass. The socket's mode restricts who may connect.
@@ -100,6 +103,7 @@ impl<'a> FunctionSocketConfig<'a> {
             );
         }
         let listener = SocketListener::bind(self.socket, self.access)?;
+        pass_moment();
         vault.keep_named(&kept, listener.as_fd());
         Ok(listener)
     }
@@ -114,5 +118,41 @@ fn closed_to_others(folder: &Path, access: SocketFilePermissions) -> Option<Path
         (None, Some(group)) => folder::barrier(folder, other, group),
         (None, None) if access.mode & 0o006 != 0 => folder::barrier(folder, other, other),
         (None, None) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FunctionSocketConfig, kept_listener};
+    use crate::config::file::SocketRole;
+    use crate::port::moments::death;
+    use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
+    use host::socket::SocketFilePermissions;
+    use i82576::MacAddress;
+    use pcie::Function;
+    use std::os::unix::net::UnixStream;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn death_before_a_new_socket_is_kept_leaves_no_former_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = FunctionSocketConfig {
+            function: Function::Vf(0),
+            name: "pf0vf0",
+            mac: MacAddress::default(),
+            socket: &folder.path().join("vf.sock"),
+            role: SocketRole::Server,
+            access: SocketFilePermissions::PRIVATE,
+        };
+        let vault = PortFileDescriptorStore::new(&FileDescriptorStore::default(), "pf0");
+        let former = place.bind(&vault).unwrap();
+        assert!(vault.copy_named(&kept_listener("pf0vf0")).is_some());
+        // An administrator removes the file, and the next process dies when it has created another one.
+        drop(former);
+        death::set(Some(0));
+        assert!(catch_unwind(AssertUnwindSafe(|| place.bind(&vault))).is_err());
+        death::set(None);
+        let _listener = place.bind(&vault).unwrap();
+        UnixStream::connect(place.socket).expect("the file is that of the listening socket");
     }
 }

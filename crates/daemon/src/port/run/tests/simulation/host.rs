@@ -224,7 +224,10 @@ impl SimulatedHost {
         self.deaths += 1;
         self.end_workers();
         self.inbox.commands.try_iter().for_each(drop);
-        drop(self.port.take());
+        if let Some(mut port) = self.port.take() {
+            // A killed process removes no file.
+            port.clients.leave_socket_files();
+        }
         self.leave_earlier_states();
     }
 
