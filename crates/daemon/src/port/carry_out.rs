@@ -9,6 +9,7 @@ use super::command::{PortCommandInbox, PortThreadCommand};
 use super::engine::error::CardChangeRefusal;
 use super::engine::family::RefusedPolicy;
 use super::error::PortChangeRefusal;
+use super::moments::pass_moment;
 use super::policy_update::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use super::run::{OpenPort, PortPhase};
@@ -200,6 +201,7 @@ impl OpenPort {
             if let Some(listener) = slot.endpoint.listener()
                 && vault.copy_named(&kept).is_none()
             {
+                pass_moment();
                 vault.keep_named(&kept, listener.as_fd());
             }
             if let Err(error) = self.clients.add(slot) {

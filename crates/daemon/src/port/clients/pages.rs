@@ -8,6 +8,7 @@
 
 use crate::port::engine::family::PortCard;
 use crate::port::engine::page_memory::VfRegisterPages;
+use crate::port::moments::pass_moment;
 use host::shared::SharedMemoryError;
 use i82576::Time;
 use pcie::VfIndex;
@@ -96,6 +97,7 @@ impl SharedRegisterPages {
     /// Has the card store registers into the register pages, for the guest to read.
     pub(super) fn publish_registers(&self, card: &mut dyn PortCard, now: Time) {
         if self.given {
+            pass_moment();
             card.publish_registers(self.vf, &self.memory, now);
         }
     }

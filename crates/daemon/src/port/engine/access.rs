@@ -311,6 +311,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         targets: &[Iova],
     ) -> usize {
         let memory = self.memory(to.function, 0);
+        pass_moment();
         memory.map_or(0, |memory| memory.scatter(&mut to.hint.0, headers, length, targets))
     }
 

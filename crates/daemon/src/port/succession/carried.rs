@@ -1,6 +1,7 @@
 //! Shared memory in which a port saves a record for the successor process: its counters (`counters`), or the addresses of its VFs or
 //! of stations (`addresses`). It is separate from the journal, so that the record survives a change of the journal's format.
 
+use crate::port::moments::pass_moment;
 use crate::vault::PortFileDescriptorStore;
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,6 +25,7 @@ impl SavedRecord {
     pub(super) fn open(name: &str, vault: &PortFileDescriptorStore) -> Option<Self> {
         Self::of_predecessor(name, vault).or_else(|| {
             let record = Self::new()?;
+            pass_moment();
             vault.keep_named(name, record.as_fd());
             Some(record)
         })
@@ -60,10 +62,13 @@ impl SavedRecord {
         // The header word is 1 or 2 for the valid place, and 0 before the first save.
         let next = if self.word(0) == 1 { 2 } else { 1 };
         let (place, memory) = (PLACES[next - 1], self.0.memory());
-        let written =
-            memory.write(place + LENGTH, note).and_then(|()| memory.write(place, &length.to_ne_bytes()));
+        let store = |at, bytes: &[u8]| {
+            pass_moment();
+            memory.write(at, bytes)
+        };
+        let written = store(place + LENGTH, note).and_then(|()| store(place, &length.to_ne_bytes()));
         if written.is_ok() {
-            let _ = memory.write(0, &(next as u64).to_ne_bytes());
+            let _ = store(0, &(next as u64).to_ne_bytes());
             // The next record overwrites the copy that was valid until here, and must not begin earlier.
             compiler_fence(Ordering::SeqCst);
         }
