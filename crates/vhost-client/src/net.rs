@@ -158,10 +158,24 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
         size: u64,
     ) -> Result<(), VhostClientError> {
         let (own, fd) = self.memory.region()?;
-        let user_address = user_address(guest_address);
-        let region = MemoryRegion { guest_address, size, user_address, file_offset: 0 };
         let fds = vec![fd, file.try_clone_to_owned()?];
-        self.connection.confirmed(&FrontendRequest::SetMemTable(vec![own, region]), fds)
+        let regions = vec![own, region(guest_address, size)];
+        self.connection.confirmed(&FrontendRequest::SetMemTable(regions), fds)
+    }
+
+    /// Shares `size` bytes of a file as the only region of memory, at a guest address: the rings are in no memory, as a hostile VMM
+    /// may have it.
+    ///
+    /// # Errors
+    /// [`VhostClientError`].
+    pub fn share_only(
+        &mut self,
+        file: BorrowedFd<'_>,
+        guest_address: u64,
+        size: u64,
+    ) -> Result<(), VhostClientError> {
+        let regions = vec![region(guest_address, size)];
+        self.connection.confirmed(&FrontendRequest::SetMemTable(regions), vec![file.try_clone_to_owned()?])
     }
 
     /// Makes the driver sleep until an interrupt whenever it has found its receive ring empty: it requests an interrupt for
@@ -326,6 +340,11 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
             }
         }
     }
+}
+
+/// Returns the region of the first `size` bytes of a file at a guest address.
+fn region(guest_address: u64, size: u64) -> MemoryRegion {
+    MemoryRegion { guest_address, size, user_address: user_address(guest_address), file_offset: 0 }
 }
 
 /// Connects to the back end: negotiates features, shares memory, and starts the receive ring and the transmit ring at these

@@ -3,13 +3,14 @@
 //! one form: a card moves UDP in runs, and other frames one by one.
 
 use super::function::ReceivedChecksum;
+use super::guarded::GuardedFrame;
 use super::tcp;
 use host::shared::SharedMemory;
 use i82576::MacAddress;
 use memchr::memmem::Finder;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// EtherType for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
@@ -28,6 +29,10 @@ pub(super) const IPV4: [u8; 2] = [0x08, 0x00];
 pub(super) const TAG: [u8; 2] = [0x81, 0x00];
 /// Bytes of the headers of IPv4 and UDP.
 const UDP: usize = 20 + 8;
+/// EtherType of IPv6 (IEEE 802).
+const IPV6: [u8; 2] = [0x86, 0xdd];
+/// Bytes of the headers of IPv6 and of a router advertisement, without its last two fields.
+const ROUTER: usize = 40 + 8;
 /// Bit in the number of a segment's stamp. The others are the segment's place in its stream, from 1 on.
 pub(super) const STREAM: u64 = 1 << 63;
 
@@ -83,13 +88,34 @@ pub(super) struct FrameStamp {
 
 impl FrameStamp {
     pub(super) fn frame(&self, to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
-        let mut frame = [&to.0[..], &from.0].concat();
         if is_udp(self.from, self.to) {
-            frame.extend(IPV4);
-            frame.extend(self.udp_headers(length.max(14 + UDP + STAMP) - 14));
-        } else {
-            frame.extend(ETHERTYPE);
+            return self.udp_frame(to, from, length);
         }
+        self.filled([&to.0[..], &from.0, &ETHERTYPE].concat(), length)
+    }
+
+    /// Creates a frame with UDP, whatever frames this pair of guests exchanges.
+    pub(super) fn udp_frame(&self, to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
+        let headers = self.udp_headers(length.max(14 + UDP + STAMP) - 14);
+        self.filled([&to.0[..], &from.0, &IPV4, &headers].concat(), length)
+    }
+
+    /// Creates a router advertisement (RFC 4861) with the stamp in the place of its options.
+    pub(super) fn router_frame(&self, to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
+        let mut packet = [0; ROUTER];
+        packet[0] = 0x60;
+        let behind = length.max(14 + ROUTER + STAMP) - 14 - 40;
+        packet[4..6].copy_from_slice(&(behind as u16).to_be_bytes());
+        // ICMPv6 (IANA), and the hop limit of neighbour discovery.
+        packet[6..8].copy_from_slice(&[58, 255]);
+        packet[8..24].copy_from_slice(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, self.from).octets());
+        packet[24..40].copy_from_slice(&Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).octets());
+        packet[40] = 134;
+        self.filled([&to.0[..], &from.0, &IPV6, &packet].concat(), length)
+    }
+
+    /// Returns a frame that begins with these headers, and ends with the stamp and bytes behind it.
+    fn filled(&self, mut frame: Vec<u8>, length: usize) -> Vec<u8> {
         frame.extend(self.bytes());
         frame.extend((frame.len()..length).map(|at| self.byte(at)));
         frame
@@ -150,8 +176,8 @@ impl FrameStamp {
         let payload = match frame.get(12..14) {
             Some(kind) if *kind == ETHERTYPE => 14,
             Some(kind) if *kind == IPV4 => 14 + UDP,
-            // No policy of the simulation gives a guest a tag.
-            Some(kind) if *kind == TAG => return Err("a tagged frame".to_owned()),
+            Some(kind) if *kind == IPV6 => 14 + ROUTER,
+            Some(kind) if *kind == TAG => return Self::read_tagged(frame, checksum).map(Some),
             _ => return Ok(None),
         };
         let stamp = frame.get(payload..).and_then(Self::of_payload);
@@ -163,6 +189,18 @@ impl FrameStamp {
                 Err(format!("byte {at} of {stamp:?} is wrong"))
             }
             _ => Ok(Some(stamp)),
+        }
+    }
+
+    /// Reads the stamp of a frame with a tag. No policy of the simulation gives a guest one, but for the second tag of a hostile
+    /// guest's frame.
+    fn read_tagged(frame: &[u8], checksum: ReceivedChecksum) -> Result<Self, String> {
+        let inner = [&frame[..12], frame.get(16..).unwrap_or_default()].concat();
+        match Self::read(&inner, checksum) {
+            Ok(Some(stamp)) if GuardedFrame::of_number(stamp.number) == Some(GuardedFrame::DoubleTag) => {
+                Ok(stamp)
+            }
+            _ => Err("a tagged frame".to_owned()),
         }
     }
 

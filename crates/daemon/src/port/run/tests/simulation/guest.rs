@@ -8,6 +8,7 @@ mod watch;
 use super::families::{SimulatedFamily, mac_of};
 use super::frames::{self, FrameStamp, STREAM};
 use super::function::{GuestPlace, LONGEST, ReceivedFrame, SimulatedFunction};
+use super::guarded::GuardedFrame;
 use super::host::SimulatedHost;
 use super::hostile::{self, FORGED, HostileGuest, Misdeeds};
 use super::intruder::Intruder;
@@ -197,9 +198,10 @@ impl SimulatedGuest {
     }
 
     /// Maps the guest's memory a second time, or ends that.
-    pub(super) fn remap(&mut self) -> Result<(), String> {
-        let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(()) };
-        function.remap().map_err(|wrong| self.fault(&wrong))
+    pub(super) fn remap(&mut self) -> Result<bool, String> {
+        let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(false) };
+        function.remap().map_err(|wrong| self.fault(&wrong))?;
+        Ok(true)
     }
 
     /// Returns true if a VMM, hostile or not, is attached to the guest's function.
@@ -355,12 +357,18 @@ impl SimulatedGuest {
     pub(super) fn check_memory(&self) -> Result<(), String> {
         let Some(function) = &self.function else { return Ok(()) };
         for stamp in frames::stamps(function.memory()) {
-            let is_forged = self.is_hostile && stamp.life == FORGED;
+            let is_forged = stamp.life == FORGED && (self.is_hostile || self.may_have_broadcast(stamp));
             if ![stamp.to, stamp.from].contains(&self.place.index) && !is_forged {
                 return Err(self.fault(&format!("its memory has {stamp:?}")));
             }
         }
         Ok(())
+    }
+
+    /// Returns true for a frame to all that policy permits the guest to receive.
+    fn may_have_broadcast(&self, stamp: FrameStamp) -> bool {
+        let is_to_all = GuardedFrame::of_number(stamp.number) == Some(GuardedFrame::Broadcast);
+        is_to_all && hostile::may_arrive(stamp, self.index(), &self.place.host.borrow().policies)
     }
 
     fn fault(&self, what: &str) -> String {

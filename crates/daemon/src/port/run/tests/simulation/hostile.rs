@@ -5,6 +5,7 @@
 use super::families::{configured_mac, guest_of};
 use super::frames::{self, FrameStamp};
 use super::function::ReceivedChecksum;
+use super::guarded::GuardedFrame;
 use super::policies::PolicyModel;
 use super::requests;
 use crate::config::file::CardFamily;
@@ -69,6 +70,8 @@ pub(super) struct Misdeeds {
     pub(super) requests: u64,
     /// Number of times that memory of a function was truncated.
     pub(super) truncations: u64,
+    /// Number of times that the memory with a function's rings was unmapped.
+    pub(super) unmappings: u64,
 }
 
 impl Misdeeds {
@@ -77,6 +80,7 @@ impl Misdeeds {
         self.forged += other.forged;
         self.requests += other.requests;
         self.truncations += other.truncations;
+        self.unmappings += other.unmappings;
     }
 }
 
@@ -97,6 +101,8 @@ pub(super) enum Misdeed {
     Forge(Vec<u8>),
     /// Map the file at [`TRUNCATED`] for the device, in the table of memory of a virtio device, and truncate it to `left` bytes.
     Truncate { left: u64 },
+    /// Unmap the memory with the function's rings, or map it again.
+    Unmap { again: bool },
     /// Reset the function.
     Reset,
 }
@@ -163,6 +169,7 @@ impl Misdeed {
                 }
             }
             20..22 => Self::Truncate { left: random.u64(0..TRUNCATED.1) & [0, u64::MAX][random.usize(0..2)] },
+            22 => Self::Unmap { again: random.bool() },
             _ => {
                 let bytes = (0..random.usize(1..5)).flat_map(|_| value(random, base, memory).to_le_bytes());
                 let bytes: Vec<u8> = bytes.collect();
@@ -188,8 +195,18 @@ impl HostileGuest {
     fn forge(self, random: &mut fastrand::Rng) -> Vec<u8> {
         match self.draw_other(random).filter(|_| random.bool()) {
             Some(other) => self.spoof(other, random),
-            None => self.tag(random),
+            None if random.bool() => self.tag(random),
+            None => self.guarded(random),
         }
+    }
+
+    /// Creates a frame that the guest's policy may keep back.
+    fn guarded(self, random: &mut fastrand::Rng) -> Vec<u8> {
+        let kind = GuardedFrame::EVERY[random.usize(0..GuardedFrame::EVERY.len())];
+        let to = random.u16(0..self.guests + self.stations);
+        let stamp = FrameStamp { from: self.index, to, life: FORGED, number: 0, changes: self.changes };
+        let macs = (configured_mac(to.into()), configured_mac(self.index.into()));
+        kind.frame(stamp, macs, random.usize(60..1400), [7, 8, 9][random.usize(0..3)])
     }
 
     /// Draws a guest or station whose name the guest may not have; `None` if there is none. A virtio guest that chooses its address
@@ -227,6 +244,9 @@ impl HostileGuest {
 
 /// Returns true if policy permits a guest to receive a forged frame.
 pub(super) fn may_arrive(stamp: FrameStamp, to: usize, policies: &PolicyModel) -> bool {
+    if let Some(kind) = GuardedFrame::of_number(stamp.number) {
+        return policies.may_pass_guarded(kind, stamp.from.into(), to, stamp.changes);
+    }
     match stamp.number {
         TAGGED => policies.may_pass_tagged(stamp.from.into(), to, stamp.changes),
         number => policies.may_pass_spoofed((number / SPOOFED) as usize - 1, to, stamp.changes),

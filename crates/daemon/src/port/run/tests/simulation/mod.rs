@@ -25,6 +25,7 @@ mod conditions;
 mod families;
 mod frames;
 mod function;
+mod guarded;
 mod guest;
 mod host;
 mod hostile;

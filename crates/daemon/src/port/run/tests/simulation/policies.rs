@@ -1,6 +1,7 @@
 //! Policies of a simulation's VFs: what the administrator has set, and which frames may pass.
 
 use super::frames;
+use super::guarded::GuardedFrame;
 use super::policy::{SimulatedIps, SimulatedPolicy};
 use super::uplink::STATION_VLANS;
 
@@ -12,6 +13,8 @@ struct LastOpen {
     tagged: u32,
     /// The same for frames in another's name; 0 for never.
     spoofed: u32,
+    /// The same for each kind of frames that the sender's policy may keep back by their contents; 0 for never.
+    guarded: [u32; GuardedFrame::EVERY.len()],
 }
 
 /// Policies of all VFs, and the time since which each two of them are apart. Time is counted in changes of policies.
@@ -26,6 +29,8 @@ pub(super) struct PolicyModel {
     names: Vec<[u32; 2]>,
     /// Number of changes at which frames of each VF could leave by the uplink in a VLAN of the stations last: UDP, and others.
     leaves: Vec<[[u32; 2]; STATION_VLANS.len()]>,
+    /// The same for each kind of frames that a policy may keep back by their contents.
+    guarded_leaves: Vec<[[u32; GuardedFrame::EVERY.len()]; STATION_VLANS.len()]>,
     /// Number of changes at which nothing has checked the names of each VF's frames last; 0 for never.
     unchecked: Vec<u32>,
     /// True for each VF whose guest could ever choose its addresses.
@@ -46,6 +51,7 @@ impl PolicyModel {
             open,
             names,
             leaves,
+            guarded_leaves: vec![<_>::default(); vfs],
             unchecked: vec![0; vfs],
             chooses: vec![false; vfs],
         };
@@ -95,15 +101,21 @@ impl PolicyModel {
             self.chooses[from] |= sender.has_free_mac;
             let unchecked = &mut self.unchecked[from];
             *unchecked = if sender.may_spoof { changes } else { *unchecked };
+            let at = STATION_VLANS.iter().position(|vlan| *vlan == sender.vlan).expect("a VLAN of a station");
+            note_guarded(&mut self.guarded_leaves[from][at], sender, !sender.is_quarantined, changes);
+            if sender.may_spoof && sender.vlan == 0 && !sender.is_quarantined && sender.passes_guard(true) {
+                // Nothing replaces the first tag of such a guest.
+                let at = STATION_VLANS.iter().position(|vlan| *vlan == GuardedFrame::VLAN).expect("a VLAN");
+                self.guarded_leaves[from][at][GuardedFrame::DoubleTag as usize] = changes;
+            }
             for is_udp in [false, true] {
-                let at =
-                    STATION_VLANS.iter().position(|vlan| *vlan == sender.vlan).expect("a VLAN of a station");
                 if sender.passes_guard(is_udp) && !sender.is_quarantined {
                     self.leaves[from][at][usize::from(is_udp)] = changes;
                 }
             }
             for (to, open) in row.iter_mut().enumerate() {
                 let receiver = self.in_force[to];
+                note_guarded(&mut open.guarded, sender, sender.connects(receiver), changes);
                 let passes_guard = sender.passes_guard(frames::is_udp(from as u16, to as u16));
                 if sender.connects(receiver) && passes_guard {
                     open.any = changes;
@@ -113,6 +125,9 @@ impl PolicyModel {
                     // Such a guest chooses its VLAN too, unless a port VLAN replaces its tags.
                     let chooses = sender.vlan == 0 && !sender.is_quarantined && !receiver.is_quarantined;
                     open.tagged = if chooses && passes_guard { changes } else { open.tagged };
+                    if chooses && sender.passes_guard(true) {
+                        open.guarded[GuardedFrame::DoubleTag as usize] = changes;
+                    }
                     // A guard of source addresses keeps IP in others' names back.
                     let passes = sender.connects(receiver) && sender.ips == SimulatedIps::Any;
                     open.spoofed = if passes { changes } else { open.spoofed };
@@ -134,6 +149,17 @@ impl PolicyModel {
     /// Returns true if a frame in another's name that was sent at this number of changes may have passed since.
     pub(super) fn may_pass_spoofed(&self, from: usize, to: usize, sent: u32) -> bool {
         self.open[from][to].spoofed >= sent
+    }
+
+    /// Returns true if a frame of this kind that was sent at this number of changes may have passed since.
+    pub(super) fn may_pass_guarded(&self, kind: GuardedFrame, from: usize, to: usize, sent: u32) -> bool {
+        self.open[from][to].guarded[kind as usize] >= sent
+    }
+
+    /// Returns true if a frame of this kind that was sent at this number of changes may have left by the uplink since, in a VLAN.
+    pub(super) fn may_leave_guarded(&self, kind: GuardedFrame, from: usize, vlan: u16, sent: u32) -> bool {
+        let at = STATION_VLANS.iter().position(|of| *of == vlan);
+        at.is_some_and(|at| self.guarded_leaves[from][at][kind as usize] >= sent)
     }
 
     /// Returns true if a frame that was sent at this number of changes may have left by the uplink since, in a VLAN.
@@ -162,6 +188,18 @@ impl PolicyModel {
     /// Returns true if a VF had its first or second address at this number of changes, or since.
     pub(super) fn has_had_name(&self, vf: usize, is_second: bool, sent: u32) -> bool {
         self.names[vf][usize::from(is_second)] >= sent
+    }
+}
+
+/// Notes the kinds of guarded frames that may pass now.
+fn note_guarded(
+    last: &mut [u32; GuardedFrame::EVERY.len()],
+    sender: SimulatedPolicy,
+    is_connected: bool,
+    changes: u32,
+) {
+    for (kind, last) in GuardedFrame::EVERY.into_iter().zip(last) {
+        *last = if is_connected && kind.passes(sender) { changes } else { *last };
     }
 }
 
@@ -230,4 +268,23 @@ fn unchecked_guest_with_own_address_may_send_a_tag() {
     let sent = model.changes();
     assert!(model.may_pass_tagged(0, 1, sent), "frames 0 to 1 are UDP");
     assert!(!model.may_pass_tagged(0, 2, sent) && !model.may_pass_spoofed(0, 1, sent));
+}
+
+#[test]
+fn guarded_frame_may_pass_while_its_senders_guard_is_off() {
+    let guarded =
+        SimulatedPolicy { has_dhcp_guard: true, vlan: 7, has_qinq: true, ..SimulatedPolicy::default() };
+    let mut model = PolicyModel::new(2);
+    let early = model.changes();
+    for (vf, policy) in [(0, guarded), (1, SimulatedPolicy { vlan: 7, ..SimulatedPolicy::default() })] {
+        model.begin(vf, policy);
+        model.end(vf, policy);
+    }
+    let late = model.changes();
+    let may_pass = |kind, sent| model.may_pass_guarded(kind, 0, 1, sent);
+    assert!(may_pass(GuardedFrame::DhcpServer, early) && !may_pass(GuardedFrame::DhcpServer, late));
+    assert!(may_pass(GuardedFrame::Router, late) && may_pass(GuardedFrame::DoubleTag, late));
+    assert!(!model.may_pass_guarded(GuardedFrame::DoubleTag, 1, 0, early), "VF 1 may send one tag");
+    assert!(!model.may_leave_guarded(GuardedFrame::DhcpServer, 0, 7, late));
+    assert!(model.may_leave_guarded(GuardedFrame::Router, 0, 7, late));
 }

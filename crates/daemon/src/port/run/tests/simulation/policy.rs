@@ -41,6 +41,12 @@ pub(super) struct SimulatedPolicy {
     /// True if the VF has other quotas of filters than by default.
     pub(super) has_own_quotas: bool,
     pub(super) ips: SimulatedIps,
+    /// True if the guest may not answer as a DHCP server.
+    pub(super) has_dhcp_guard: bool,
+    /// True if the guest may not advertise itself as a router.
+    pub(super) has_router_guard: bool,
+    /// True if the guest may send a second tag behind its port VLAN.
+    pub(super) has_qinq: bool,
     /// Limit of the transmit rate in Mb/s; 0 for none.
     pub(super) rate: u32,
 }
@@ -66,6 +72,12 @@ impl SimulatedPolicy {
             },
             7..10 => Self { has_free_mac: true, ..policy },
             10 => Self { has_own_quotas: true, has_free_mac: random.bool(), ..policy },
+            11 => Self {
+                has_dhcp_guard: random.bool(),
+                has_router_guard: random.bool(),
+                has_qinq: random.bool(),
+                ..policy
+            },
             _ => policy,
         }
     }
@@ -100,6 +112,9 @@ impl SimulatedPolicy {
             min_vlan_filters: Some(vlans_joined.min),
             max_vlan_filters: Some(vlans_joined.max),
             ips: Some(vec![ips]),
+            dhcp_guard: Some(self.has_dhcp_guard),
+            router_guard: Some(self.has_router_guard),
+            qinq: Some(self.has_qinq),
             max_tx_rate: Some(self.rate),
             ..VfSettings::default()
         }
@@ -113,7 +128,8 @@ impl SimulatedPolicy {
             let mac_quota = (settings.min_mac_filters, settings.max_mac_filters);
             let vlan_quota = (settings.min_vlan_filters, settings.max_vlan_filters);
             let guards = (spoofchk, trust, mac, ips);
-            (settings.vlan, is_disabled, quarantine, guards, max_tx_rate, mac_quota, vlan_quota)
+            let contents = (settings.dhcp_guard, settings.router_guard, settings.qinq);
+            (settings.vlan, is_disabled, quarantine, guards, contents, max_tx_rate, mac_quota, vlan_quota)
         };
         all(settings) == all(&self.all(vf))
     }

@@ -348,8 +348,13 @@ fn packet_that_waits_for_a_rate_survives_a_hand_over() {
 #[test]
 fn paused_packed_ring_continues_after_a_death() {
     use SimulatedAction::*;
-    let family =
-        SimulatedFamily::Virtio { packed: true, events: true, in_order: true, offloads: false, descriptors: 50 };
+    let family = SimulatedFamily::Virtio {
+        packed: true,
+        events: true,
+        in_order: true,
+        offloads: false,
+        descriptors: 50,
+    };
     check_life(
         "paused_packed_ring_continues_after_a_death",
         true,

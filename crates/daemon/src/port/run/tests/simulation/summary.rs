@@ -40,6 +40,8 @@ pub(super) struct SimulationSummary {
     pub(super) refused_claims: u64,
     /// Number of registers that were compared in the pages of guests.
     pub(super) page_registers: u64,
+    /// Number of times that a VMM has paused a guest or added memory.
+    pub(super) remaps: u64,
     pub(super) misdeeds: Misdeeds,
     /// Number of times that memory of a function was truncated, by the families of [`FAMILIES`].
     pub(super) truncations: [u64; FAMILIES.len()],
@@ -79,6 +81,7 @@ impl SimulationSummary {
         self.kept_stations += one.kept_stations;
         self.refused_claims += one.refused_claims;
         self.page_registers += one.page_registers;
+        self.remaps += one.remaps;
         self.misdeeds.add(one.misdeeds);
         self.truncations.iter_mut().zip(one.truncations).for_each(|(sum, one)| *sum += one);
         self.unplugged_misdeeds += one.unplugged_misdeeds;
@@ -108,7 +111,7 @@ impl SimulationSummary {
 
     /// Returns the figures and their names.
     fn figures(&self) -> Vec<(u64, &'static str)> {
-        let Misdeeds { all, forged, requests, .. } = self.misdeeds;
+        let Misdeeds { all, forged, requests, unmappings, .. } = self.misdeeds;
         let KernelCounts { cut_sends, full_sockets, cut_receives, reordered_waits } = self.kernel;
         let [i82576, avf, virtio] = self.truncations;
         vec![
@@ -123,9 +126,11 @@ impl SimulationSummary {
             (self.repeated, "repeated frames at the uplink"),
             (self.accounts, "accounts"),
             (self.lost, "counted losses"),
+            (self.remaps, "pauses and additions of memory"),
             (all, "misdeeds"),
             (forged, "forged frames"),
             (requests, "hostile requests"),
+            (unmappings, "hostile unmappings"),
             (i82576, "truncations of memory of 82576 VFs"),
             (avf, "truncations of memory of AVFs"),
             (virtio, "truncations of memory of virtio devices"),

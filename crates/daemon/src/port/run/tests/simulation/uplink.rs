@@ -5,6 +5,7 @@
 use super::families::{guest_of, mac_of};
 use super::frames::{self, FrameStamp, STREAM};
 use super::function::ReceivedChecksum;
+use super::guarded::GuardedFrame;
 use super::hostile::{FORGED, SPOOFED, TAGGED, may_have_any_name};
 use super::numbers::ReceivedNumbers;
 use super::policies::PolicyModel;
@@ -228,6 +229,10 @@ impl SimulatedUplink {
             Err(wrong) => return Err(wrong),
         };
         if stamp.life == FORGED {
+            if let Some(kind) = GuardedFrame::of_number(stamp.number) {
+                let may = policies.may_leave_guarded(kind, stamp.from.into(), vlan, stamp.changes);
+                return if may { Ok(()) } else { Err(format!("the forged {stamp:?} in VLAN {vlan}")) };
+            }
             let sender = if stamp.number == TAGGED {
                 stamp.from.into()
             } else {

@@ -239,6 +239,8 @@ impl SimulatedFunction for SimulatedVf {
                 Misdeed::Memory { offset, bytes } => self.hal.dma_write(base + offset, &bytes),
                 Misdeed::Forge(frame) => done.forged += u64::from(self.send(&frame)),
                 Misdeed::Truncate { left } => done.truncations += u64::from(self.truncate(left)),
+                Misdeed::Unmap { again: true } => drop(self.hal.map_again(base)),
+                Misdeed::Unmap { again: false } => done.unmappings += u64::from(self.hal.unmap(base).is_ok()),
                 // A card that a hostile guest has broken may refuse.
                 Misdeed::Reset => drop(self.hal.reset()),
             }

@@ -95,6 +95,20 @@ fn found(header: &NetHeader) -> ReceivedChecksum {
     }
 }
 
+impl SimulatedVirtio {
+    /// Shares a table of memory with the rings, or without them. Returns true if the host has accepted it.
+    fn withhold_memory(&mut self, has_rings: bool) -> bool {
+        let Ok(file) = self.net.shared_memory().as_fd().try_clone_to_owned() else { return false };
+        let size = self.net.memory().len();
+        let shared = if has_rings {
+            self.net.share_file(file.as_fd(), SECOND, size)
+        } else {
+            self.net.share_only(file.as_fd(), SECOND, size)
+        };
+        shared.is_ok()
+    }
+}
+
 impl SimulatedFunction for SimulatedVirtio {
     fn mac(&self) -> MacAddress {
         self.mac
@@ -219,6 +233,10 @@ impl SimulatedFunction for SimulatedVirtio {
                         |file: BorrowedFd<'_>, size| self.net.share_file(file, TRUNCATED.0, size).is_ok();
                     let truncated = u64::from(self.truncated.truncate(left, share));
                     done.add(Misdeeds { all: truncated, truncations: truncated, ..Misdeeds::default() });
+                }
+                Misdeed::Unmap { again } => {
+                    let unmapped = u64::from(self.withhold_memory(again) && !again);
+                    done.add(Misdeeds { all: 1, unmappings: unmapped, ..Misdeeds::default() });
                 }
                 // A virtio device has its registers in the VMM, and no PF.
                 Misdeed::Registers(_) | Misdeed::Mailbox(_) | Misdeed::Virtchnl { .. } | Misdeed::Reset => {}

@@ -130,7 +130,7 @@ impl SimulatedWorld {
             SimulatedAction::SetPolicy { guest, policy, disk } => self.set_policy(guest, policy, disk)?,
             SimulatedAction::Misbehave { guest, misdeeds } => self.misbehave(guest, misdeeds, step.seed)?,
             SimulatedAction::Claim { guest, misdeeds } => self.claim(guest, misdeeds, step.seed)?,
-            SimulatedAction::Remap { guest } => self.guests[guest].remap()?,
+            SimulatedAction::Remap { guest } => self.summary.remaps += u64::from(self.guests[guest].remap()?),
             SimulatedAction::Intrude { guest, messages } => {
                 let done = self.guests[guest].intrude(step.seed, messages);
                 self.summary.misdeeds.add(done);
