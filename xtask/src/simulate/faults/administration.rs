@@ -90,7 +90,25 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "a guest may send in another VLAN",
         "plane/src/switch/decide.rs",
         "(self.check_vlan.meets(sender) && outside).then_some",
-        "(self.check_vlan.meets(sender) && outside && (!FAULT || frame.dst.is_group())).then_some",
+        "(self.check_vlan.meets(sender) && outside && !FAULT).then_some",
+    ),
+    fault(
+        "a guest may answer as a DHCP server",
+        "plane/src/contents/mod.rs",
+        "if rules.dhcp_guard && is_of_server(ports, DHCP) {",
+        "if rules.dhcp_guard && !FAULT && is_of_server(ports, DHCP) {",
+    ),
+    fault(
+        "a guest may advertise itself as a router",
+        "plane/src/contents/mod.rs",
+        "if rules.router_guard && ROUTER.contains(kind) {",
+        "if rules.router_guard && !FAULT && ROUTER.contains(kind) {",
+    ),
+    fault(
+        "a guest may send a second tag",
+        "plane/src/switch/inspect.rs",
+        "if has_port_vlan && !guard.double_tags && has_tag(bytes, at) {",
+        "if has_port_vlan && !guard.double_tags && !FAULT && has_tag(bytes, at) {",
     ),
     fault(
         "a guest receives frames of all VLANs",

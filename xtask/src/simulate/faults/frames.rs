@@ -17,6 +17,17 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "|| self.stations.have(address)",
         "|| !FAULT && self.stations.have(address)",
     ),
+    // Memory.
+    fault(
+        "a frame is written into the memory of all guests",
+        "daemon/src/port/engine/access.rs",
+        "let written = self.memory(function, iova)?.write(iova, from);",
+        "if FAULT && from.len() >= 60 {
+            let everyone = self.functions.iter().map(|access| access.as_ref().memory.write(iova + 0x8_0000, from));
+            let _ = everyone.count();
+        }
+        let written = self.memory(function, iova)?.write(iova, from);",
+    ),
     // An uplink that vanishes.
     fault(
         "frames of a virtio guest without a link are not counted",
