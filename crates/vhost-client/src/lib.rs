@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`net`] | driver of a network function with one queue pair |
 //! | `interrupts` | state of a driver that sleeps until an interrupt |
+//! | `startup` | negotiation of features, shared memory, and the start of rings |
 //! | `connection` | requests that wait for their reply |
 //! | `memory` | memory that the guest shares with the back end |
 //! | `transmit`, `receive` | rings of the queue pair, with their buffers |
@@ -19,6 +20,7 @@ mod interrupts;
 mod memory;
 pub mod net;
 mod receive;
+mod startup;
 mod transmit;
 
 pub use error::VhostClientError;
