@@ -5,6 +5,7 @@ mod check;
 mod ending;
 mod life;
 mod opening;
+mod reopening;
 
 use super::outcome::{ControlRequestResult, unavailable};
 use crate::config::PortConfig;
@@ -19,6 +20,7 @@ use crate::start_error::HostStartError;
 use crate::vault::FileDescriptorStore;
 use host::cpus::CpuList;
 use life::{PortLife, PortLifeEnd};
+use reopening::{PortReopening, PortReopeningMark};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -68,6 +70,8 @@ struct RunningPort {
     removed: bool,
     /// Notification that no thread uses the port's file descriptors any more.
     end: PortLifeEnd,
+    /// Mark of the port while it has failed and is not open again.
+    reopening: PortReopening,
     /// True if no thread serves the port any more: it failed too often, or could not be opened again.
     given_up: bool,
 }
@@ -127,7 +131,8 @@ impl RunningPorts {
                 );
             }
             // Held until the outcome is stored, also if the port cannot be opened.
-            let (_held, latest) = (life.held.clone(), Arc::clone(&life.latest));
+            let (_held, _mark) = (life.held.clone(), life.reopens.take());
+            let latest = Arc::clone(&life.latest);
             let opened = PreparedPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| HostStartError::of_port(name, source));
             let thread = opened.and_then(|port| self.spawn(&config, port.inherit(&config), life));
@@ -209,16 +214,29 @@ impl RunningPorts {
         let latest = LatestConfig { config: config.clone(), was_opened_again: false };
         let (name, latest) = (config.name.clone(), Arc::new(Mutex::new(latest)));
         let (held, end) = PortLife::begin();
+        let reopening = PortReopening::default();
         let life = SurvivingPortParts {
             held,
             latest: Arc::clone(&latest),
             inbox,
             failures: VecDeque::new(),
             is_outdated: false,
+            reopening: reopening.clone(),
+            reopens: None,
         };
         let thread = self.spawn(config, port.inherit(config), life)?;
         let (ends, removed, given_up) = (false, false, false);
-        self.lock().push(RunningPort { latest, name, handle, thread, ends, removed, end, given_up });
+        self.lock().push(RunningPort {
+            latest,
+            name,
+            handle,
+            thread,
+            ends,
+            removed,
+            end,
+            reopening,
+            given_up,
+        });
         Ok(())
     }
 
@@ -301,6 +319,9 @@ pub(crate) struct SurvivingPortParts {
     failures: VecDeque<Instant>,
     /// True if the port has not failed, but was opened by an outdated configuration.
     is_outdated: bool,
+    reopening: PortReopening,
+    /// Mark of the failed port until it is open again.
+    reopens: Option<PortReopeningMark>,
 }
 
 impl SurvivingPortParts {
@@ -334,6 +355,7 @@ fn run(
     match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox, cpus))) {
         Ok(port::PortThreadOutcome::Ended | port::PortThreadOutcome::HandedOver) => {}
         outcome => {
+            life.reopens = Some(life.reopening.begin());
             life.is_outdated = matches!(outcome, Ok(port::PortThreadOutcome::Outdated));
             // The send fails only if the host ends, and then the port stays closed.
             let _ = failed.send(Some(life));

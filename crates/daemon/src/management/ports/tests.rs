@@ -1,6 +1,6 @@
 //! Tests of a port whose thread panics: it is opened again, or given up.
 
-use super::FAILURES;
+use super::{FAILURES, lock};
 use crate::RunningHost;
 use crate::config::HostConfig;
 use crate::control::client;
@@ -9,7 +9,7 @@ use crate::port::PortThreadCommand;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// Test client of a VF that waits for the reply to every request.
@@ -134,6 +134,41 @@ fn removed_port_that_was_given_up_leaves_nothing() {
         assert!(!socket.exists() && !stream.exists(), "a VMM would connect and wait");
         host.stop();
     }
+}
+
+/// systemd would kill a host whose other guests are served, and the next host would read the same disk.
+#[test]
+fn watchdog_skips_failed_ports_until_they_are_open_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = HostConfig::parse("[[port]]\n[[port]]\n[[port]]").unwrap();
+    let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
+    let mut impatient = host.ports().clone();
+    impatient.patience = Duration::from_millis(500);
+    // The reviver waits for the first port as for its disk. The second port waits for the reviver.
+    let latest = Arc::clone(&host.ports().lock()[0].latest);
+    let disk = lock(&latest);
+    assert!(panic_in(&host, "pf0") && panic_in(&host, "pf1"));
+    for _ in 0..3 {
+        assert_eq!(impatient.check(), Ok(()), "the watchdog waits for a disk");
+    }
+    // A port that hangs by itself still counts.
+    let (go_on, until) = mpsc::channel();
+    host.ports().tell("pf2", PortThreadCommand::Stall(until)).unwrap();
+    assert!(impatient.check().unwrap_err().contains("pf2"));
+    drop((go_on, disk));
+    for port in ["pf0", "pf1", "pf2"] {
+        assert!(host.ports().ask(port, PortThreadCommand::Status).is_ok(), "{port} is not open again");
+    }
+    // They count again.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while host.ports().reopening().is_some() {
+        assert!(Instant::now() < deadline, "an open port is still marked");
+    }
+    let (go_on, until) = mpsc::channel();
+    host.ports().tell("pf1", PortThreadCommand::Stall(until)).unwrap();
+    assert!(impatient.check().unwrap_err().contains("pf1"));
+    drop(go_on);
+    host.stop();
 }
 
 #[test]
