@@ -8,9 +8,11 @@ use crate::port::{
     PortCommandInbox, PortHandle, PortPolicyUpdate, PortThreadCommand, PreparedPort, PreparedVf,
     VfPolicyUpdate,
 };
+use crate::uplink_threads::UplinkThreads;
 use crate::vault::PortFileDescriptorStore;
 use crate::volatile;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// New policies of the running ports whose policies change, with the ports' names.
 type ChangedPolicies = Vec<(String, PortPolicyUpdate)>;
@@ -24,6 +26,8 @@ struct PreparedConfigChange {
     vfs: BTreeMap<String, Vec<PreparedVf>>,
     /// Prepared changes of running ports' uplinks, links and processors, by port name.
     refits: ReconfigurationsByPort,
+    /// Uplink threads of the ports that the new configuration adds, also of one that failed to open.
+    threads: Vec<(String, UplinkThreads)>,
 }
 
 impl HostManager {
@@ -63,7 +67,7 @@ impl HostManager {
         changed: &[(String, PortPolicyUpdate)],
     ) -> ControlRequestResult<()> {
         self.ports.await_ends(|name| next.has_port(name))?;
-        let mut prepared = self.prepare(&next).inspect_err(|_| self.forget_added(&next))?;
+        let mut prepared = self.prepare(&next)?;
         if let Err(error) = self.state_file.keep(&next, &self.config) {
             self.discard(prepared, &next);
             return Err(refused(error));
@@ -172,13 +176,24 @@ impl HostManager {
         changed
     }
 
-    /// Opens the new ports, VFs and uplinks of a changed configuration. Dropping the result closes the ports and VFs,
-    /// but not the uplinks, which [`retire`] closes.
+    /// Opens the new ports, VFs and uplinks of a changed configuration, or nothing. [`Self::discard`] closes them.
     fn prepare(&self, next: &HostConfig) -> ControlRequestResult<PreparedConfigChange> {
         let mut prepared = PreparedConfigChange::default();
+        match self.open_parts(next, &mut prepared) {
+            Ok(()) => Ok(prepared),
+            Err(failure) => {
+                self.discard(prepared, next);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Opens the new parts of a changed configuration, up to the first one that fails.
+    fn open_parts(&self, next: &HostConfig, prepared: &mut PreparedConfigChange) -> ControlRequestResult<()> {
         for port in &next.ports {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
                 let (inbox, handle) = PortCommandInbox::new().map_err(refused)?;
+                prepared.threads.push((port.name.clone(), handle.uplink_threads().clone()));
                 let opened = self.ports.open(port, &inbox);
                 let opened =
                     opened.map_err(|error| refused(format!("cannot open port {}: {error}", port.name)))?;
@@ -190,25 +205,28 @@ impl HostManager {
             let new = PreparedVf::open_all(new, &vault, &self.ports.threads).map_err(refused)?;
             prepared.vfs.insert(port.name.clone(), new);
         }
-        // Last, because opened uplinks must be retired after a failure.
         for (old, new) in self.config.common_ports(next) {
-            match self.refit(old, new) {
-                Ok(refit) => prepared.refits.extend(refit.map(|refit| (new.name.clone(), refit))),
-                Err(failure) => {
-                    retire(prepared.refits);
-                    return Err(failure);
-                }
-            }
+            prepared.refits.extend(self.refit(old, new)?.map(|refit| (new.name.clone(), refit)));
         }
-        Ok(prepared)
+        Ok(())
     }
 
-    /// Closes the ports, VFs and uplinks that were prepared for a refused configuration `next`.
+    /// Closes the ports, VFs and uplinks that were prepared for a refused configuration `next`. Waits for their devices and sockets,
+    /// for at most the timeout of an answer: a second attempt would find them in use.
     fn discard(&self, prepared: PreparedConfigChange, next: &HostConfig) {
-        let PreparedConfigChange { ports, vfs, refits } = prepared;
+        let PreparedConfigChange { ports, vfs, refits, threads } = prepared;
         retire(refits);
         // A watcher of an uplink keeps file descriptors until its port is closed.
         drop((ports, vfs));
+        let deadline = Instant::now() + self.ports.patience;
+        for (port, threads) in threads {
+            if !threads.devices.wait(deadline.saturating_duration_since(Instant::now())) {
+                tracing::warn!(
+                    port,
+                    "a thread of the refused port's uplink waits for the kernel; its interface or socket is in use until then"
+                );
+            }
+        }
         self.forget_added(next);
     }
 

@@ -15,6 +15,7 @@ use i82576::MacAddress;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 use vfio_client::VfioUserHal;
 
@@ -122,6 +123,39 @@ fn refused_change_leaves_no_socket_of_its_new_vfs() {
     assert!(!is_kept() && !socket.exists());
     assert!(manager.transition_to(invalid, None).is_err());
     assert!(!is_kept() && !socket.exists());
+    host.stop();
+}
+
+/// A thread of the refused port's uplink may still hold its tap or its listening socket, and a second attempt would find them busy.
+#[test]
+fn refusal_waits_for_the_uplink_threads_of_its_new_ports() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, next] = ["[[port]]", "[[port]]\n[[port]]"].map(|text| config(text, folder.path()));
+    let host = RunningHost::start(before.clone()).unwrap();
+    let orders = || (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut impatient = host.ports().clone();
+    impatient.patience = Duration::ZERO;
+    let impatient = HostManager::new(before.clone(), impatient, orders());
+    let manager = HostManager::new(before, host.ports().clone(), orders());
+    let prepared = |manager: &HostManager| {
+        let prepared = manager.prepare(&next).unwrap();
+        let (_, (_, _, handle)) = &prepared.ports[0];
+        let device = handle.uplink_threads().devices.enter();
+        (prepared, device)
+    };
+    let (refused, device) = prepared(&manager);
+    let threads = refused.ports[0].1.2.uplink_threads().clone();
+    let closing = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        drop(device);
+    });
+    manager.discard(refused, &next);
+    assert!(threads.devices.have_ended(), "the answer precedes the end of the uplink's thread");
+    closing.join().unwrap();
+    // The wait has a bound.
+    let (refused, device) = prepared(&impatient);
+    impatient.discard(refused, &next);
+    drop(device);
     host.stop();
 }
 
