@@ -1,10 +1,10 @@
-//! Step of the control thread that may wait for a disk. The watchdog does not take it for a hang: guests are served meanwhile,
-//! and a host that is started instead would read the same disk.
+//! Step of a thread that may wait for a disk. The watchdog does not take one of the control thread for a hang: guests are served
+//! meanwhile, and a host that is started instead would read the same disk.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Beginning of the control thread's present step that may wait for a disk, if there is one.
+/// Beginning of a thread's present step that may wait for a disk, if there is one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DiskWait(Arc<Mutex<Option<Instant>>>);
 
@@ -14,14 +14,24 @@ struct DiskStepMark<'a>(&'a DiskWait);
 impl DiskWait {
     /// Runs a step that may wait for a disk.
     pub(crate) fn during<T>(&self, step: impl FnOnce() -> T) -> T {
-        *self.lock() = Some(Instant::now());
+        self.begin();
         let _mark = DiskStepMark(self);
         step()
     }
 
+    /// Marks the beginning of a thread's last step. The mark stays.
+    pub(crate) fn begin(&self) {
+        *self.lock() = Some(Instant::now());
+    }
+
+    /// Returns the beginning of the present step, or `None` if there is none.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        *self.lock()
+    }
+
     /// Returns how long the present step has taken, or `None` if there is none.
     pub(crate) fn time(&self) -> Option<Duration> {
-        self.lock().map(|began| began.elapsed())
+        self.began().map(|began| began.elapsed())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {

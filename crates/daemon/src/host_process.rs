@@ -2,6 +2,9 @@
 //! `management` serves the control requests, and the command `softiov` starts the successor.
 
 mod leave;
+mod settle_delay;
+
+pub use settle_delay::SettleDelay;
 
 use crate::clock::HostClock;
 use crate::config::HostConfig;
@@ -10,6 +13,7 @@ use crate::control::server::{
     ControlRequestSender, ControlServer, ControlServerHandle, ControlThreadGate, WatchdogProbe,
 };
 use crate::control::tcp::{self, BearerToken};
+use crate::file_calls::FileCalls;
 use crate::flight::files::FlightRecordingSender;
 use crate::leftover;
 use crate::management::{HostManager, MainThreadRequest, RunningPorts};
@@ -74,11 +78,13 @@ impl ReadyHost {
             None
         });
         let threads = ThreadSandboxes::prepare(&config)?;
-        let flights = FlightRecordingSender::start(config.state_dir.as_deref(), &threads.control)?;
+        let files = FileCalls::default();
+        let flights = FlightRecordingSender::start(config.state_dir.as_deref(), &files, &threads.control)?;
         let common = SharedPortResources {
             wires: WireRegistry::default(),
             parents: ParentAddressRegistry::default(),
             programs: XdpPrograms::default(),
+            files,
             flights,
             clock: Arc::new(HostClock),
         };

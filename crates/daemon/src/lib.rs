@@ -14,6 +14,7 @@ pub mod confine;
 pub mod control;
 mod disk_wait;
 pub mod events;
+mod file_calls;
 mod flight;
 mod host_process;
 mod leftover;
@@ -35,6 +36,6 @@ mod virtio_limits;
 mod volatile;
 
 pub use flight::recording::{FlightEntry, FlightRecording};
-pub use host_process::{ReadyHost, RunningHost};
+pub use host_process::{ReadyHost, RunningHost, SettleDelay};
 pub use management::{MainThreadRequest, UpgradeFailure};
 pub use start_error::HostStartError;

@@ -2,6 +2,7 @@
 //! writes the files, so that no port waits. The thread keeps [`MOST`] files, and deletes the oldest of the VF with the most.
 
 use super::recording::{FlightRecording, PendingFlightRecording};
+use crate::file_calls::{FileCallMarker, FileCalls};
 use host::confine::{PreparedSandbox, SandboxError};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -22,11 +23,17 @@ const WAITING: usize = MOST;
 pub(crate) struct FlightRecordingSender(Option<SyncSender<PendingFlightRecording>>);
 
 impl FlightRecordingSender {
-    /// Starts the thread that writes flight recordings. The thread ends when the last sender is dropped.
-    pub(crate) fn start(state_dir: Option<&Path>, confined: &PreparedSandbox) -> Result<Self, SandboxError> {
+    /// Starts the thread that writes flight recordings, and marks its file calls in `files`. The thread ends when the last sender
+    /// is dropped.
+    pub(crate) fn start(
+        state_dir: Option<&Path>,
+        files: &FileCalls,
+        confined: &PreparedSandbox,
+    ) -> Result<Self, SandboxError> {
         let Some(folder) = state_dir.map(|folder| folder.join("flight")) else { return Ok(Self(None)) };
         let (sender, receiver) = sync_channel(WAITING);
-        confined.spawn("flight", move || write_all(&folder, &receiver))?;
+        let calls = files.marker("flight", &folder);
+        confined.spawn("flight", move || write_all(&folder, &calls, &receiver))?;
         Ok(Self(Some(sender)))
     }
 
@@ -38,11 +45,11 @@ impl FlightRecordingSender {
 }
 
 /// Writes the received flight recordings to files until the last sender is dropped.
-fn write_all(folder: &Path, receiver: &Receiver<PendingFlightRecording>) {
+fn write_all(folder: &Path, calls: &FileCallMarker, receiver: &Receiver<PendingFlightRecording>) {
     while let Ok(taken) = receiver.recv() {
         let recording = taken.named();
         let function = &recording.vf;
-        match write(folder, &recording) {
+        match calls.during(|| write(folder, &recording)) {
             Ok(path) => {
                 let file = path.display();
                 tracing::warn!(
@@ -117,12 +124,25 @@ fn named(path: &Path) -> Option<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, write};
+    use super::{FlightRecordingSender, MOST, write};
+    use crate::config::HostConfig;
+    use crate::confine::ThreadSandboxes;
+    use crate::file_calls::FileCalls;
     use crate::flight::recording::FlightRecording;
     use std::fs;
 
     fn recording(time_ns: u64) -> FlightRecording {
         FlightRecording { vf: "../pf0vf0".into(), time_ns, because: None, lost: 0, entries: Vec::new() }
+    }
+
+    #[test]
+    fn file_calls_of_the_flight_recordings_are_marked() {
+        let (folder, files) = (tempfile::tempdir().unwrap(), FileCalls::default());
+        let config = HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap();
+        let threads = ThreadSandboxes::prepare(&config).unwrap();
+        let sender = FlightRecordingSender::start(Some(folder.path()), &files, &threads.control).unwrap();
+        assert!(files.has(&folder.path().join("flight")));
+        drop(sender);
     }
 
     #[test]

@@ -1,21 +1,43 @@
 //! Part of the running host in a hand-over: it settles, pauses its ports, and leaves them to the successor process.
 
 use super::RunningHost;
+use super::settle_delay::SettleDelay;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Interval at which a host that leaves looks whether its threads have ended.
 const LEAVE_INTERVAL: Duration = Duration::from_millis(2);
+/// Time after which the disk of a file call may hang.
+const SLOW_CALL: Duration = Duration::from_secs(1);
 
 impl RunningHost {
-    /// Begins no more requests and accepts no more control clients, so that nothing delays [`RunningHost::leave`]. Returns true
-    /// if no request is being carried out, and no clients of removed ports are being disconnected. Guests are served
-    /// meanwhile, so the caller may call again for as long as it likes.
-    #[must_use]
-    pub fn settle(&self) -> bool {
+    /// Begins no more requests and accepts no more control clients, so that nothing delays [`RunningHost::leave`]. Guests are
+    /// served meanwhile, so the caller may call again for as long as it likes. `since` is the time of its first call.
+    ///
+    /// # Errors
+    /// [`SettleDelay`]. While a disk does not answer, requests are carried out.
+    pub fn settle(&self, since: Instant) -> Result<(), SettleDelay> {
+        if let Some(delay) = self.disk_delay(since) {
+            self.server.hold(false);
+            self.gate.open();
+            return Err(delay);
+        }
         self.server.hold(true);
-        self.gate.shut() && has_ended(self.leftover.as_ref())
+        if !self.gate.shut() {
+            return Err(SettleDelay::Request);
+        }
+        if has_ended(self.leftover.as_ref()) { Ok(()) } else { Err(SettleDelay::RemovedPorts) }
+    }
+
+    /// Returns the disk for which a thread waits that no order ends. A call that began after `since` shows that its thread's disk
+    /// answers, unless the call is slow.
+    fn disk_delay(&self, since: Instant) -> Option<SettleDelay> {
+        let call = self.ports.oldest_file_call();
+        let slow = call.filter(|call| call.began <= since || call.began.elapsed() >= SLOW_CALL);
+        let failed =
+            || self.ports.reopening().map(|(port, failure)| SettleDelay::FailedPort { port, failure });
+        slow.map(SettleDelay::FileCall).or_else(failed)
     }
 
     /// Pauses every port for the successor process, and accepts no more clients of the control interface. The ports

@@ -130,11 +130,36 @@ fn host_that_leaves_waits_for_no_blocked_thread() {
     ports.join(Duration::from_secs(60));
 }
 
+/// The kernel ends no process with a thread in such a call, and guests would wait for the end.
+#[test]
+fn host_settles_only_after_the_file_calls_of_its_threads() {
+    let KeptHost { host, client: _client, folder: _folder, vault: _vault, _keeper } = KeptHost::start();
+    let (calls, (began, begun), (disk, hung)) =
+        (host.ports().file_calls().clone(), mpsc::channel(), mpsc::channel::<()>());
+    let using = thread::spawn(move || {
+        let call = || {
+            began.send(()).unwrap();
+            let _ = hung.recv();
+        };
+        calls.marker("pf0-record", Path::new("/disk/pf0.pcapng")).during(call);
+    });
+    begun.recv().unwrap();
+    let reason = host.settle(Instant::now()).unwrap_err().to_string();
+    assert!(reason.contains("pf0-record has waited for /disk/pf0.pcapng"), "{reason}");
+    // The disk may never answer, and an administrator may change the port meanwhile.
+    assert_eq!(client::ports(host.control_socket()).expect("requests are carried out").len(), 1);
+    drop(disk);
+    using.join().unwrap();
+    assert_eq!(host.settle(Instant::now()), Ok(()));
+    host.resume();
+    host.stop();
+}
+
 /// The kernel refuses a client for which the queue has no room; curl and Go's dialer do not try again.
 #[test]
 fn control_clients_are_queued_while_the_host_hands_over() {
     let KeptHost { host, client: _client, folder: _folder, vault: _vault, _keeper } = KeptHost::start();
-    assert!(host.settle());
+    assert_eq!(host.settle(Instant::now()), Ok(()));
     let connect = |_| StreamSocket::connect(host.control_socket());
     let clients: Result<Vec<_>, _> = (0..100).map(connect).collect();
     assert_eq!(clients.expect("a client is refused").len(), 100);

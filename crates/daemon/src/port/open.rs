@@ -19,6 +19,7 @@ use crate::clock::SharedClock;
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
+use crate::file_calls::FileCalls;
 use crate::flight::files::FlightRecordingSender;
 use crate::socket_access;
 use crate::state::port::ClientState;
@@ -28,13 +29,16 @@ use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
 
-/// Resources that all ports of a host share: wires, addresses on shared interfaces, XDP programs, the writer of flight recordings.
+/// Resources that all ports of a host share: wires, addresses on shared interfaces, XDP programs, file calls, the writer of flight
+/// recordings.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPortResources {
     pub(crate) wires: WireRegistry,
     pub(crate) parents: ParentAddressRegistry,
     /// XDP programs for the ports' uplinks. They are loaded before the process drops its privileges.
     pub(crate) programs: XdpPrograms,
+    /// File calls of the host's threads.
+    pub(crate) files: FileCalls,
     /// Channel to the thread that writes flight recordings of quarantined VFs.
     pub(crate) flights: FlightRecordingSender,
     /// Clock of the ports while they open. An open port reads the clock that its loop was given.
@@ -96,10 +100,11 @@ impl PreparedPort {
         let now = common.clock.now();
         let vault = PortFileDescriptorStore::new(vault, &config.name);
         let mut succession = PortHandOverState::open(config, vault)?;
-        let SharedPortResources { wires, parents, programs, flights, clock } = common;
+        let SharedPortResources { wires, parents, programs, files, flights, clock } = common;
         let (port, watcher, uplinks) = (&inbox.waker, &threads.control, &inbox.uplink_threads);
         let vault = succession.vault();
-        let maker = UplinkResources { vault, port, watcher, threads: uplinks, wires, parents, programs, now };
+        let maker =
+            UplinkResources { vault, port, watcher, threads: uplinks, files, wires, parents, programs, now };
         let uplink = PortUplink::open(config, &maker)?;
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let families: Vec<_> = config.vfs.iter().map(|vf| vf.family).collect();

@@ -60,10 +60,12 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Least time that a pause of the ports lasts after GO.
 const MARGIN: Duration = Duration::from_millis(500);
-/// Longest wait for requests that a host carries out before it pauses for a restart. A disk may take long for one, and guests
-/// are served meanwhile. systemd kills a host that has not restarted after 90 s (`TimeoutStopSec=`).
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(75);
-/// Interval between two checks that no request is being carried out.
+/// Longest wait for requests and file calls before a host pauses for a restart. A disk may take long for one, and guests are
+/// served meanwhile. systemd kills a host that has not restarted after 90 s (`TimeoutStopSec=`).
+pub(super) const SETTLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Time after which the reason for the wait is logged.
+const SETTLE_NOTICE: Duration = Duration::from_secs(1);
+/// Interval between two checks whether the host has settled.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 /// Longest wait for this process's threads after its ports have left for a restart: guests wait until the process has ended,
 /// QEMU five seconds at most, of which the pause may have taken 3.5. Working disks and clients take milliseconds.
@@ -195,11 +197,13 @@ pub(super) enum RestartPreparation {
     Ends,
 }
 
-/// Waits until the host carries out no request, and begins none. Guests are served meanwhile.
+/// Waits up to `timeout` until the host carries out no request, and begins none, and no disk keeps its threads from ending. Guests
+/// are served meanwhile.
 pub(super) fn settle(
     host: &RunningHost,
     signals: &SignalHandlers,
     poller: &mut Poller,
+    timeout: Duration,
 ) -> anyhow::Result<RestartPreparation> {
     if !host.vault().is_kept() {
         tracing::error!(
@@ -208,12 +212,19 @@ pub(super) fn settle(
         );
         return Ok(RestartPreparation::Refused);
     }
-    let began = Instant::now();
-    while !host.settle() && host.is_whole() {
-        if began.elapsed() >= SETTLE_TIMEOUT {
+    let (began, mut is_logged) = (Instant::now(), false);
+    let outcome = loop {
+        let Err(reason) = host.settle(began) else { break RestartPreparation::Settled };
+        if !host.is_whole() {
+            break RestartPreparation::Settled;
+        }
+        if began.elapsed() >= timeout {
             host.resume();
-            tracing::error!("SIGUSR2: a request did not end within {SETTLE_TIMEOUT:?}; this process resumes");
-            return Ok(RestartPreparation::Refused);
+            tracing::error!(%reason, "SIGUSR2: the host has not settled within {timeout:?}; this process resumes");
+            break RestartPreparation::Refused;
+        }
+        if began.elapsed() >= SETTLE_NOTICE && !std::mem::replace(&mut is_logged, true) {
+            tracing::warn!(%reason, "SIGUSR2: the restart waits; guests are served");
         }
         poller.wait(Some(SETTLE_INTERVAL))?.for_each(drop);
         if signals.take().asks_to_end() {
@@ -223,8 +234,8 @@ pub(super) fn settle(
         if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
             let _ = answer.send(Err(failure(&Signalled.into())));
         }
-    }
-    Ok(RestartPreparation::Settled)
+    };
+    Ok(outcome)
 }
 
 /// Pauses all ports of a settled host for the process that the keeper process starts next. Returns false if a port does not

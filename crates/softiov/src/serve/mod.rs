@@ -137,7 +137,7 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
             return end_gracefully(host, &signals, &mut poller);
         }
         if asked.contains(ProcessSignal::HandOver) {
-            match handover::settle(&host, &signals, &mut poller)? {
+            match handover::settle(&host, &signals, &mut poller, handover::SETTLE_TIMEOUT)? {
                 RestartPreparation::Ends => return end_gracefully(host, &signals, &mut poller),
                 RestartPreparation::Settled if handover::pause_for_successor(&host) => {
                     host.leave(handover::LEAVE_TIMEOUT);

@@ -3,6 +3,9 @@
 
 use super::RunningPorts;
 use crate::disk_wait::DiskWait;
+#[cfg(test)]
+use crate::file_calls::FileCalls;
+use crate::file_calls::PendingFileCall;
 use crate::port::PortThreadCommand;
 use std::time::{Duration, Instant};
 
@@ -13,6 +16,16 @@ impl RunningPorts {
     /// Returns the mark of the control thread's waits for a disk.
     pub(crate) fn disk_wait(&self) -> &DiskWait {
         &self.disk
+    }
+
+    #[cfg(test)]
+    pub(crate) fn file_calls(&self) -> &FileCalls {
+        &self.common.files
+    }
+
+    /// Returns the file call in progress that began first, or `None` if there is none.
+    pub(crate) fn oldest_file_call(&self) -> Option<PendingFileCall> {
+        self.common.files.oldest()
     }
 
     /// Returns the failed port that has waited longest to be opened again, with the time of its failure, or `None` if there is none.

@@ -46,13 +46,14 @@ impl RunningPorts {
         let handle = port.map(|port| port.handle.clone()).ok_or_else(unavailable)?;
         drop(ports);
         let vault = PortFileDescriptorStore::new(&self.vault, &config.name);
-        let SharedPortResources { wires, parents, programs, .. } = &self.common;
+        let SharedPortResources { files, wires, parents, programs, .. } = &self.common;
         Ok(self.disk.during(|| {
             make(&UplinkResources {
                 vault: &vault,
                 port: handle.waker(),
                 watcher: &self.threads.control,
                 threads: handle.uplink_threads(),
+                files,
                 wires,
                 parents,
                 programs,

@@ -7,6 +7,7 @@ mod deaths;
 use super::*;
 use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
+use crate::file_calls::FileCalls;
 use crate::flight::files::FlightRecordingSender;
 use crate::port::{
     ParentAddressRegistry, PortHandle, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry,
@@ -76,6 +77,7 @@ impl PortFixture {
             wires: WireRegistry::default(),
             parents: ParentAddressRegistry::default(),
             programs: XdpPrograms::default(),
+            files: FileCalls::default(),
             flights: FlightRecordingSender::default(),
             clock: Arc::new(HostClock),
         };

@@ -4,6 +4,7 @@ use super::addresses::ParentAddressRegistry;
 use super::port_wire::cable::WireRegistry;
 use super::xdp::programs::XdpPrograms;
 use crate::control::uplink::UplinkStatus;
+use crate::file_calls::FileCalls;
 use crate::uplink_threads::{RunningThreads, UplinkThreads};
 use crate::vault::PortFileDescriptorStore;
 use host::confine::{PreparedSandbox, SandboxError};
@@ -120,6 +121,8 @@ pub(crate) struct UplinkResources<'a> {
     pub(crate) watcher: &'a PreparedSandbox,
     /// Threads of the port's uplinks.
     pub(crate) threads: &'a UplinkThreads,
+    /// File calls of the host's threads.
+    pub(crate) files: &'a FileCalls,
     /// Wires that connect ports of the host.
     pub(crate) wires: &'a WireRegistry,
     /// Addresses that ports hold on interfaces which their uplinks share.

@@ -59,9 +59,9 @@ pub(crate) struct UplinkRecorder {
 impl UplinkRecorder {
     pub(super) fn start(path: &Path, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let named = |source| UplinkError::Record { path: path.to_owned(), source };
-        let mut file = RollbackFile(open(path).map_err(named)?);
-        beginning().and_then(|begin| file.write_all(&begin)).map_err(named)?;
         let name = format!("{}-record", with.vault.port());
+        let mut file = with.files.open(&name, path, |path| open(path).map(RollbackFile)).map_err(named)?;
+        beginning().and_then(|begin| file.write_all(&begin)).map_err(named)?;
         let (sender, receiver) = RingBuffer::new(RING);
         let shared = Arc::new(SharedRecorderState::default());
         let (path, theirs) = (path.to_owned(), shared.clone());

@@ -62,7 +62,8 @@ struct RecordingReader {
 impl ReplayUplink {
     pub(super) fn open(path: &Path, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let named = |source| UplinkError::Replay { path: path.to_owned(), source };
-        let file = regular(path).map_err(named)?;
+        let name = format!("{}-replay", with.vault.port());
+        let file = with.files.open(&name, path, regular).map_err(named)?;
         let pcap = RecordingReader::new(file).map_err(|error| named(problem(&error)))?;
         let (sender, receiver) = RingBuffer::new(RING);
         let shared = Arc::new(SharedReplayState::default());
@@ -74,7 +75,6 @@ impl ReplayUplink {
             begin: None,
             is_foreign: false,
         };
-        let name = format!("{}-replay", with.vault.port());
         let reader = with.spawn_for_file(&name, move || player.run(pcap))?;
         let record = UplinkStateCounters::new("replay", UplinkState::Up, with.now);
         Ok(Self { path: path.to_owned(), receiver, record, shared, reader })

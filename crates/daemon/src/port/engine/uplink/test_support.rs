@@ -3,6 +3,7 @@
 use super::{ParentAddressRegistry, UplinkResources, WireRegistry, XdpPrograms};
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
+use crate::file_calls::FileCalls;
 use crate::port::PortCommandInbox;
 use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use i82576::Time;
@@ -18,6 +19,7 @@ pub(in crate::port) fn with_resources<T>(run: impl FnOnce(&UplinkResources<'_>) 
         port: &inbox.waker,
         watcher: &threads.control,
         threads: &inbox.uplink_threads,
+        files: &FileCalls::default(),
         wires: &WireRegistry::default(),
         parents: &ParentAddressRegistry::default(),
         programs: &XdpPrograms::default(),

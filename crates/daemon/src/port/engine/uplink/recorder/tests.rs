@@ -158,10 +158,12 @@ fn recording_that_a_change_ends_is_written() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("new.pcapng");
         let mut recorder = UplinkRecorder::start(&path, with).unwrap();
+        assert!(with.files.has(&path), "a restart does not wait for the file's disk");
         let began = fs::metadata(&path).unwrap().len();
         recorder.note(PacketDirection::Out, &[1; 1000]);
         recorder.retire();
         assert!(with.threads.files.wait(Duration::from_secs(60)));
         assert!(fs::metadata(&path).unwrap().len() > began + 1000);
+        assert!(!with.files.has(&path));
     });
 }

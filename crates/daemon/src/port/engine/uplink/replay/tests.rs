@@ -1,6 +1,7 @@
 //! Tests of replayed frames, their times, and broken files.
 
 use super::*;
+use crate::port::engine::uplink::test_support::with_resources;
 use i82576::ids::MAX_FRAME;
 use pcap_parser::{LegacyPcapBlock, Linktype, PcapHeader, ToVec};
 use proptest::prelude::{any, proptest};
@@ -65,6 +66,21 @@ fn replay_opens_only_a_regular_file() {
     let file = folder.path().join("some.pcap");
     std::fs::write(&file, pcap(&[])).unwrap();
     assert!(regular(&file).is_ok());
+}
+
+/// A process whose thread reads from a hung disk cannot end.
+#[test]
+fn file_calls_of_a_replay_are_marked() {
+    with_resources(|with| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.pcap");
+        // The second frame is due in half a second.
+        std::fs::write(&path, pcap(&[(0, vec![1; 60]), (500_000, vec![2; 60])])).unwrap();
+        let replay = ReplayUplink::open(&path, with).unwrap();
+        assert!(with.files.has(&path));
+        drop(replay);
+        assert!(with.threads.files.wait(Duration::from_secs(60)) && !with.files.has(&path));
+    });
 }
 
 #[test]

@@ -23,6 +23,7 @@ use super::policy::SimulatedPolicy;
 use super::uplink::{STATION_VLANS, SimulatedUplink};
 use crate::clock::SharedClock;
 use crate::control::status::PortStatus;
+use crate::file_calls::FileCalls;
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
 use crate::store::StateFile;
@@ -122,6 +123,7 @@ impl SimulatedHost {
             wires: WireRegistry::default(),
             parents: ParentAddressRegistry::default(),
             programs: XdpPrograms::default(),
+            files: FileCalls::default(),
             flights: FlightRecordingSender::default(),
             clock: shared,
         };
