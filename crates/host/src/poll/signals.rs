@@ -120,6 +120,11 @@ impl SignalHandlers {
     pub fn pending(&self) -> SignalSet {
         SignalSet(PENDING.load(Ordering::Acquire))
     }
+
+    /// Adds a signal to those that arrived since the last call of [`take`](Self::take), for a caller that took it too early.
+    pub fn put_back(&self, signal: ProcessSignal) {
+        on_signal(signal.number());
+    }
 }
 
 impl AsFd for SignalHandlers {

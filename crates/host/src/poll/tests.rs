@@ -157,6 +157,9 @@ fn process_signals_wake_the_poller_and_are_read_once() {
             [seen[0] | set.contains(ProcessSignal::Terminate), seen[1] | set.contains(ProcessSignal::HangUp)];
     }
     assert_eq!((signals.take(), tokens(&mut poller, NOW)), (SignalSet::default(), vec![]));
+    signals.put_back(ProcessSignal::HangUp);
+    assert_eq!(tokens(&mut poller, NOW), [3]);
+    assert!(signals.take().contains(ProcessSignal::HangUp));
     drop(poller);
     let event = signals.as_fd().as_raw_fd();
     drop(signals);

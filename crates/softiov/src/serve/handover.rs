@@ -198,7 +198,7 @@ pub(super) enum RestartPreparation {
 }
 
 /// Waits up to `timeout` until the host carries out no request, and begins none, and no disk keeps its threads from ending. Guests
-/// are served meanwhile.
+/// are served meanwhile. A SIGHUP that arrives meanwhile is pending afterwards.
 pub(super) fn settle(
     host: &RunningHost,
     signals: &SignalHandlers,
@@ -212,7 +212,7 @@ pub(super) fn settle(
         );
         return Ok(RestartPreparation::Refused);
     }
-    let (began, mut is_logged) = (Instant::now(), false);
+    let (began, mut is_logged, mut hangs_up) = (Instant::now(), false, false);
     let outcome = loop {
         let Err(reason) = host.settle(began) else { break RestartPreparation::Settled };
         if !host.is_whole() {
@@ -227,14 +227,19 @@ pub(super) fn settle(
             tracing::warn!(%reason, "SIGUSR2: the restart waits; guests are served");
         }
         poller.wait(Some(SETTLE_INTERVAL))?.for_each(drop);
-        if signals.take().asks_to_end() {
+        let asked = signals.take();
+        if asked.asks_to_end() {
             return Ok(RestartPreparation::Ends);
         }
+        hangs_up |= asked.contains(ProcessSignal::HangUp);
         // The request may be an upgrade, which this thread would carry out.
         if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
             let _ = answer.send(Err(failure(&Signalled.into())));
         }
     };
+    if hangs_up {
+        signals.put_back(ProcessSignal::HangUp);
+    }
     Ok(outcome)
 }
 
@@ -257,3 +262,6 @@ pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
     );
     false
 }
+
+#[cfg(test)]
+mod tests;

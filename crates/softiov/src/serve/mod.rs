@@ -130,9 +130,6 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
     while host.is_whole() {
         poller.wait(Some(THREAD_CHECK_INTERVAL))?.for_each(drop);
         let asked = signals.take();
-        if asked.contains(ProcessSignal::HangUp) {
-            reload(&host, &args.target);
-        }
         if asked.asks_to_end() {
             return end_gracefully(host, &signals, &mut poller);
         }
@@ -145,6 +142,10 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
                 }
                 RestartPreparation::Settled | RestartPreparation::Refused => {}
             }
+        }
+        // A successor process reads the file itself, and a host that settles carries out no request.
+        if asked.contains(ProcessSignal::HangUp) {
+            reload(&host, &args.target);
         }
         if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
             let outcome = handover::hand_over(&host, &signals);
