@@ -28,6 +28,7 @@ use host::cpus::CpuList;
 use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
+use policy::VfPolicy;
 
 /// Resources that all ports of a host share: wires, addresses on shared interfaces, XDP programs, file calls, the writer of flight
 /// recordings.
@@ -114,8 +115,7 @@ impl PreparedPort {
         let slots = slots(config, &succession, &mut bus, &desk)?;
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
-        let policies: Vec<_> = config.vfs.iter().map(|vf| vf.policy).collect();
-        engine.set_guards(config.mac, &policies);
+        engine.set_guards(config.mac, &policies(config));
         engine.restore_held_addresses(&succession.held_addresses());
         engine.restore_stations(succession.stations(), now);
         let poller = PortClients::poller_of(&inbox.waker)?;
@@ -153,6 +153,7 @@ impl PreparedPort {
         // Opening uplinks and sockets may have taken a while. The clients' timeouts do not count that time.
         let now = clock.now();
         port.take_over(&saved, now);
+        port.revoke_addresses(config, now);
         PortUplink::forget_others(config, port.succession.vault());
         port.forget_unused_listeners();
         PortUplink::renew_access(config, port.succession.vault());
@@ -191,6 +192,19 @@ impl OpenPort {
         }
     }
 
+    /// Takes addresses that others use back from VFs that have lost the right to them since the previous host process. The other
+    /// ports of the host are open by now, and share their addresses.
+    fn revoke_addresses(&mut self, config: &PortConfig, now: Time) {
+        if let Err((vf, error)) = self.engine.revoke_addresses(&policies(config), now) {
+            tracing::error!(
+                port = self.name,
+                vf = vf.index(),
+                %error,
+                "cannot take addresses of others back from a VF without trust and share_mac; set the VF's mac"
+            );
+        }
+    }
+
     /// Keeps the addresses that VFs without a client have held in the previous host process for a few minutes: their
     /// clients may come back.
     fn keep_claims_of_absent_guests(&mut self) {
@@ -224,6 +238,11 @@ impl OpenPort {
             self.succession.carry_counters_over(noted, &status, self.engine.configured_uplink(), answers);
         }
     }
+}
+
+/// Returns the configured policies of the VFs, by index.
+fn policies(config: &PortConfig) -> Vec<VfPolicy> {
+    config.vfs.iter().map(|vf| vf.policy).collect()
 }
 
 /// Starts the thread that connects to VMMs and shuts listening sockets, for a port with virtio functions.

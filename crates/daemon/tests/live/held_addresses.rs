@@ -25,6 +25,8 @@ const VIRTIO: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 3\n";
 const AVF: &str = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
 /// Configuration of a host with one port, whose VF 0 is of the family AVF, and the others of the family virtio.
 const MIXED: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 3\n[[port.vf]]\nindex = 0\nfamily = \"avf\"\n";
+/// Addition to a configuration: its first VF is trusted.
+const TRUSTED: &str = "[[port.vf]]\nindex = 0\ntrust = true\n";
 /// Group that a guest receives.
 const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 /// Address that a guest chooses.
@@ -226,4 +228,45 @@ fn next_avf_guest_gets_the_address_of_the_policy() {
     drop(machine);
     let (_machine, driver) = boot();
     assert_eq!(driver.mac(), proposed);
+}
+
+#[test]
+fn next_host_takes_an_address_from_an_avf_without_trust() {
+    let mut live = LiveHost::with(&format!("{AVF}{TRUSTED}"));
+    let (mut thief, mut owner) = (AvfGuest::boot(&live, 0), AvfGuest::boot(&live, 1));
+    let owned = [(CHOSEN.0, EtherAddressType::Extra)];
+    assert!(owner.request(1, &owned));
+    owner.driver.reset(&mut owner.machine);
+    owner.driver.restart(&mut owner.machine).unwrap();
+    let stolen = [(CHOSEN.0, EtherAddressType::Primary)];
+    assert!(thief.request(0, &stolen), "a trusted guest may have it");
+    eventually("the address is used", || live.show(0).mac == CHOSEN.to_string());
+    live.hand_over(AVF);
+    assert_ne!(live.show(0).mac, CHOSEN.to_string());
+    thief.driver.reset(&mut thief.machine);
+    thief.driver.restart(&mut thief.machine).unwrap();
+    thief.request(0, &stolen);
+    wait_for_refusal(&live, 1, CHOSEN);
+    assert!(owner.request(1, &owned));
+    thief.send_to(CHOSEN, &[2; 46]);
+    owner.wait_for(&[2; 46]);
+}
+
+#[test]
+fn next_host_takes_an_address_from_a_virtio_vf_without_trust() {
+    let mut live = LiveHost::with(&format!("{VIRTIO}{TRUSTED}"));
+    let (mut owner, mut witness) = (virtio_guest(&live, "pf0vf1", 1), virtio_guest(&live, "pf0vf2", 2));
+    let address = MacAddress(owner.mac());
+    owner.send(&[1; 46]);
+    witness.wait_for(&[1; 46]);
+    let bases = [RECEIVE, TRANSMIT].map(|ring| owner.front.stop_ring(ring));
+    let mut thief = virtio_guest(&live, "pf0vf0", 0);
+    thief.send_from(address.0, [0xff; 6], &[2; 46]);
+    witness.wait_for(&[2; 46]);
+    live.hand_over(VIRTIO);
+    thief.send_from(address.0, [0xff; 6], &[3; 46]);
+    wait_for_refusal(&live, 1, address);
+    start_again(&mut owner, bases);
+    owner.send(&[4; 46]);
+    witness.wait_for(&[4; 46]);
 }

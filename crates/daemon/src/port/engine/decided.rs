@@ -2,6 +2,7 @@
 //! except those that the configuration has changed.
 
 use super::family::not_offered;
+use super::revocation::loses_right;
 use crate::config::{PortConfig, VfConfig};
 use crate::state::port::ConfiguredPolicies;
 use driver::conduct::{QuarantineCause, VfConductMonitor};
@@ -14,6 +15,8 @@ pub(super) struct VfPolicyState {
     pub(super) policy: VfPolicy,
     /// True while the VF's client is being disconnected, and the VF sees no link.
     pub(super) hidden: bool,
+    /// True if the VF has lost the right to use addresses of others since the previous host process.
+    pub(super) is_distrusted: bool,
 }
 
 impl VfPolicyState {
@@ -34,7 +37,8 @@ pub(super) fn configured(config: &PortConfig) -> ConfiguredPolicies<PortPolicy> 
 pub(super) fn decided(config: &PortConfig) -> Vec<VfPolicyState> {
     let decide = |vf: VfIndex| {
         let config = config.vfs.get(vf.index());
-        VfPolicyState { policy: config.map_or_else(not_offered, |config| config.policy), hidden: false }
+        let policy = config.map_or_else(not_offered, |config| config.policy);
+        VfPolicyState { policy, hidden: false, is_distrusted: false }
     };
     VfIndex::first(MAX_VFS).map(decide).collect()
 }
@@ -48,10 +52,11 @@ pub(super) fn still_decided(
 ) -> Vec<VfPolicyState> {
     let mut decided = decided(config);
     for (vf, now) in config.vfs.iter().zip(&mut decided) {
-        if before.vfs.get(vf.index.index()) == Some(&now.policy)
-            && let Some(policy) = policies.get(vf.index.index())
-        {
+        let Some(policy) = policies.get(vf.index.index()) else { continue };
+        if before.vfs.get(vf.index.index()) == Some(&now.policy) {
             now.policy = *policy;
+        } else {
+            now.is_distrusted = loses_right(policy, &now.policy);
         }
     }
     decided
@@ -65,6 +70,13 @@ pub(super) fn still_policy(
     policy: PortPolicy,
 ) -> PortPolicy {
     if before.port == config.policy { policy } else { config.policy }
+}
+
+/// Returns the VFs that have lost the right to use addresses of others since the previous host process. A later call returns none.
+pub(super) fn take_distrusted(decided: &mut [VfPolicyState]) -> VfSet {
+    let take = |state: &mut VfPolicyState| std::mem::take(&mut state.is_distrusted);
+    let vfs = VfIndex::first(MAX_VFS).zip(decided).filter_map(|(vf, state)| take(state).then_some(vf));
+    vfs.collect()
 }
 
 /// Returns the VFs that see no link because their client is being disconnected.

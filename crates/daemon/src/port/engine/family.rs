@@ -4,6 +4,7 @@
 use super::bus::GuestBus;
 use super::error::CardChangeRefusal;
 use super::page_memory::VfRegisterPages;
+use super::revocation::AddressRevocation;
 use super::uplink::PortUplink;
 use super::workers::{PortWorkers, WorkerFailure};
 use crate::config::{self, PortConfig};
@@ -122,7 +123,7 @@ impl<C: PortCard + 'static> InheritedCard<C> {
 }
 
 /// Card of a port, of any device family, with the software of its PF.
-pub(in crate::port) trait PortCard: Debug + Send {
+pub(in crate::port) trait PortCard: AddressRevocation + Debug + Send {
     /// Returns the port's card family, as the configuration names the family.
     fn family(&self) -> config::file::CardFamily;
 

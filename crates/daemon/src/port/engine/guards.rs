@@ -7,10 +7,10 @@ use crate::port::tokens;
 use crate::state::{HeldAddresses, SavedStations};
 use host::poll::Poller;
 use i82576::{MacAddress, Time};
-use pcie::VfIndex;
+use pcie::{Function, VfIndex};
 use plane::PortIndex;
 use plane::guard::{ClaimCounts, GuardCounts, PortGuard};
-use policy::{FrameGuards, VfPolicy};
+use policy::{FrameGuards, RefusedVf, VfPolicy};
 
 impl PortEngine {
     /// Sets whether the card drops or forwards link-local frames of guests. Returns the former policy.
@@ -87,6 +87,38 @@ impl PortEngine {
             self.station_key = saved.key;
             self.card.guards_mut().restore_stations(&saved, now);
         }
+    }
+
+    /// Returns true if a function keeps the address of its guest in the previous host process: others may use it, and the
+    /// function may have lost the right to it. Counts a refusal.
+    pub(in crate::port) fn may_keep_address(&mut self, function: Function, address: MacAddress) -> bool {
+        function.vf().is_none_or(|vf| self.card.guards_mut().may_request(port(vf), address))
+    }
+
+    /// Takes addresses that others use back from VFs that have lost the right to them since the previous host process. `policies`
+    /// holds those of the VFs, by index. Call it after [`Self::share_addresses`] of every port of the host.
+    ///
+    /// # Errors
+    /// Returns the errors of [`AddressRevocation`](super::revocation::AddressRevocation).
+    pub(in crate::port) fn revoke_addresses(
+        &mut self,
+        policies: &[VfPolicy],
+        now: Time,
+    ) -> Result<(), RefusedVf> {
+        let vfs = self.card.take_distrusted();
+        if vfs.is_empty() {
+            return Ok(());
+        }
+        // The plane also holds addresses for VFs that reset, of which the PF driver knows nothing.
+        let guards = self.card.guards_mut();
+        for (port, address) in guards.held_addresses() {
+            let vf = VfIndex::of_field(port.get().into());
+            let own = policies.get(vf.index()).and_then(|policy| policy.mac);
+            if vfs.has(vf) && own != Some(address) && !address.is_virtual_router() {
+                guards.revoke_address(port, address);
+            }
+        }
+        self.card.revoke_addresses(vfs, &mut self.bus, now)
     }
 
     /// Ages the stations seen at the uplink, and grants VFs the addresses of those that are gone.

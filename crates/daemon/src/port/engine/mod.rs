@@ -11,6 +11,7 @@
 //! | `mixed` | VFs of both AVF and virtio on one switch |
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
 //! | `guards` | the guards of the plane that follow from policies |
+//! | `revocation` | addresses of others that VFs lose with a change of the configuration |
 //! | `access`, `bus` | memory and interrupts of each function |
 //! | `interrupts` | interrupts to guests that the port sends, beside those of the card |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
@@ -40,6 +41,7 @@ pub(in crate::port) mod mixed;
 mod owed_work;
 pub(in crate::port) mod page_memory;
 mod polled_rings;
+mod revocation;
 pub(in crate::port) mod ring_records;
 mod station_key;
 mod switch_policy;

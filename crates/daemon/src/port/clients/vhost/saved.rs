@@ -83,9 +83,11 @@ impl VhostUserConnection {
         let FrontEndHandOver::Inherited(saved) = &mut self.hand_over else { return };
         let saved = std::mem::take(saved);
         self.end_hand_over(device.own);
+        let function = device.function;
+        let address = saved.address.filter(|address| device.engine.may_keep_address(function, *address));
         with_nic(device, |nic, vf| {
             saved.positions.iter().for_each(|(ring, position)| nic.continue_ring(vf, *ring, *position));
-            nic.continue_guest(vf, KnownGuest { address: saved.address, has_arrived: saved.has_arrived });
+            nic.continue_guest(vf, KnownGuest { address, has_arrived: saved.has_arrived });
             if let Some(paused) = saved.paused {
                 // The card counts a packet that it refuses.
                 nic.continue_packet(vf, &paused.into());

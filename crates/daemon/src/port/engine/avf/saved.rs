@@ -13,10 +13,11 @@ use crate::pf_config::PF_RID;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::decided::{
     VfPolicyState, configured, decided, hidden_vfs, monitors_of_all, quarantine_changes, still_decided,
-    still_policy,
+    still_policy, take_distrusted,
 };
 use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::{InheritedCard, PortCard as _, not_offered};
+use crate::port::engine::revocation::{AddressRevocation, lost_again};
 use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicyState};
 use crate::state::port::{ClientState, ConfiguredPolicies};
 use crate::state::{self, AvfPortState, PausedAvfPortState, SavedStateError};
@@ -180,6 +181,7 @@ impl AvfCard {
         let was = |vf: VfIndex| VfPolicyState {
             policy: policies.get(vf.index()).copied().unwrap_or_else(not_offered),
             hidden: hidden.has(vf),
+            is_distrusted: false,
         };
         let were = VfIndex::first(MAX_VFS).map(was).collect();
         let rules = SwitchPolicyState::resume(still_policy(config, &before, policy), storms);
@@ -215,7 +217,7 @@ impl AvfCard {
         now: Time,
     ) -> Result<(), RefusedVf> {
         for (decided, latest) in self.decided.iter_mut().zip(latest) {
-            decided.policy = latest.policy;
+            *decided = VfPolicyState { hidden: decided.hidden, ..*latest };
         }
         let in_force: Vec<_> = self.decided.iter().map(VfPolicyState::in_force).collect();
         let has = |(vf, policy): (u8, &VfPolicy)| {
@@ -276,5 +278,21 @@ impl AvfCard {
             policy: self.rules.policy,
             rest,
         }
+    }
+}
+
+impl AddressRevocation for AvfCard {
+    fn take_distrusted(&mut self) -> VfSet {
+        take_distrusted(&mut self.decided)
+    }
+
+    fn revoke_addresses(&mut self, vfs: VfSet, bus: &mut GuestBus, now: Time) -> Result<(), RefusedVf> {
+        for vf in vfs.iter() {
+            for policy in lost_again(self.decided[vf.index()].in_force()) {
+                let set = self.with_pf(bus, now, |pf, hal| pf.set_policy(hal, vf.get(), policy));
+                set.map_err(|error| (vf, error))?;
+            }
+        }
+        Ok(())
     }
 }

@@ -15,7 +15,7 @@ use i82576::{Time, VfIndex};
 use iovm::{BusRouting, SrIovManager, VfAssignmentError, VfOwner};
 use nic::Nic;
 use pcie::msix::MsiXTable;
-use pcie::{ConfigAccess, Function};
+use pcie::{ConfigAccess, Function, VfSet};
 
 /// Owner of the PF: the host or a guest.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(super) struct HostedPf {
     pub(super) manager: SrIovManager,
     /// Policies of the port and its VFs in the configuration, with the state file's changes since.
     pub(super) configured: ConfiguredPolicies,
+    /// VFs that have lost the right to use addresses of others since the previous host process.
+    pub(super) distrusted: VfSet,
 }
 
 /// Bits that the host's bus sets in the PF's command register.
@@ -147,7 +149,7 @@ impl HostedPf {
             manager.assign(&mut CardConfigSpace(nic), index, owner(index))?;
         }
         pf.enable_vfs(&mut I82576PfHal::new(nic, now), config.vfs.len() as u8)?;
-        let mut hosted = Self { pf, manager, configured };
+        let mut hosted = Self { pf, manager, configured, distrusted: VfSet::NONE };
         hosted.apply_quarantines(config, nic, now);
         hosted.pf.visit(&mut I82576PfHal::new(nic, now));
         Ok(hosted)

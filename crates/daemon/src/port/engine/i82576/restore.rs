@@ -1,13 +1,15 @@
 //! Creates, saves and restores a port with an 82576. A port is new, or resumed from the saved state of the whole port,
 //! or set up from the driver state that outlives the card.
 
-use super::I82576Card;
 use super::hal::I82576PfHal;
 use super::pf_owner::{COMMAND, HostedPf, PfOwner, configured, owner};
+use super::{I82576Card, card_vf};
 use crate::config::PortConfig;
 use crate::pf_config::{CardConfigSpace, PF_RID};
+use crate::port::engine::bus::GuestBus;
 use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::InheritedCard;
+use crate::port::engine::revocation::{AddressRevocation, loses_right, lost_again};
 use crate::state::port::{GuestPfState, HostPfState, I82576PortState};
 use crate::state::{self, PortSoftwareState};
 use driver::pf::Pf;
@@ -17,7 +19,8 @@ use iovm::{BusRouting, SrIovManager, VfAssignmentState, VirtualFunctionState};
 use nic::Nic;
 use pcie::config::offset;
 use pcie::msix::MsiXControl;
-use pcie::{ConfigAccess, Function};
+use pcie::{ConfigAccess, Function, VfSet};
+use policy::RefusedVf;
 
 /// Number of saved bytes of a PF's configuration space, if a guest drives the PF.
 const CONFIG: usize = 256;
@@ -48,7 +51,7 @@ impl I82576Card {
                 if functions.len() != config.vfs.len() {
                     return Err(InheritedStateError::Functions);
                 }
-                PfOwner::Host(Box::new(HostedPf { pf, manager, configured }))
+                PfOwner::Host(Box::new(HostedPf { pf, manager, configured, distrusted: VfSet::NONE }))
             }
             (None, None, None, Some(state)) if config.pf_socket.is_some() => {
                 let mut pf_owner = PfOwner::of_guest();
@@ -95,6 +98,23 @@ impl I82576Card {
     }
 }
 
+impl AddressRevocation for I82576Card {
+    fn take_distrusted(&mut self) -> VfSet {
+        self.pf_owner.hosted().map(|hosted| std::mem::take(&mut hosted.distrusted)).unwrap_or_default()
+    }
+
+    fn revoke_addresses(&mut self, vfs: VfSet, _: &mut GuestBus, now: Time) -> Result<(), RefusedVf> {
+        let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return Ok(()) };
+        let mut hal = I82576PfHal::new(&mut self.nic, now);
+        for vf in vfs.iter().filter_map(card_vf) {
+            for policy in lost_again(*pf.policy(vf)) {
+                pf.set_policy(&mut hal, vf, policy).map_err(|error| (vf.into(), error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl HostedPf {
     fn set_up(
         config: &PortConfig,
@@ -125,7 +145,7 @@ impl HostedPf {
         pf.reset(&mut hal).map_err(PortEngineStartError::from)?;
         pf.enable_vfs(&mut hal, config.vfs.len() as u8).map_err(PortEngineStartError::from)?;
         pf.notify_all(&mut hal);
-        Ok(Self { pf, manager, configured })
+        Ok(Self { pf, manager, configured, distrusted: VfSet::NONE })
     }
 }
 
@@ -140,7 +160,7 @@ impl PfOwner {
     ) -> Result<Self, PortEngineStartError> {
         let wanted = configured(config);
         let Some(hosted) = self.hosted() else { return Ok(self) };
-        let HostedPf { pf, configured: before, .. } = &mut *hosted;
+        let HostedPf { pf, configured: before, distrusted, .. } = &mut *hosted;
         let mut hal = I82576PfHal::new(nic, now);
         if before.port != wanted.port {
             pf.set_port_policy(&mut hal, config.policy)?;
@@ -149,6 +169,9 @@ impl PfOwner {
         let mut changed = false;
         for (at, (policy, vf)) in policies.iter_mut().zip(&config.vfs).enumerate() {
             if before.vfs.get(at) != Some(&vf.policy) {
+                if loses_right(policy, &vf.policy) {
+                    *distrusted = distrusted.or([vf.index].into_iter().collect());
+                }
                 (*policy, changed) = (vf.policy, true);
             }
         }
@@ -178,7 +201,7 @@ impl PfOwner {
     pub(super) fn save_drivers(&self, nic: &mut Nic) -> PortSoftwareState {
         match self {
             Self::Host(hosted) => {
-                let HostedPf { pf, manager, configured } = &**hosted;
+                let HostedPf { pf, manager, configured, .. } = &**hosted;
                 let configured = configured.clone();
                 let hosted = HostPfState { pf: pf.save(), manager: manager.save(), configured };
                 PortSoftwareState { hosted: Some(hosted), guest: None }

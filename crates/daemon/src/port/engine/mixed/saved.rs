@@ -8,13 +8,15 @@ use crate::port::engine::avf::AvfCard;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::{InheritedCard, not_offered};
+use crate::port::engine::revocation::AddressRevocation;
 use crate::port::engine::virtio::VirtioCard;
 use crate::state::port::ClientState;
 use crate::state::{self, MixedPortState, SavedStateError};
 use i82576::Time;
 use iovm::VirtualFunctionState;
-use pcie::VfIndex;
+use pcie::{VfIndex, VfSet};
 use plane::PortSet;
+use policy::RefusedVf;
 
 /// Returns the port's configuration for its AVF card, where VFs of other families move no frame.
 fn of_avf(config: &PortConfig) -> PortConfig {
@@ -103,6 +105,19 @@ impl MixedCard {
 
     fn encode(&self, avf: Vec<u8>, virtio: Vec<u8>) -> Result<Vec<u8>, SavedStateError> {
         state::write(&MixedPortState { families: self.families.to_vec(), avf, virtio })
+    }
+}
+
+impl AddressRevocation for MixedCard {
+    fn take_distrusted(&mut self) -> VfSet {
+        self.avf.take_distrusted().or(self.virtio.take_distrusted())
+    }
+
+    fn revoke_addresses(&mut self, vfs: VfSet, bus: &mut GuestBus, now: Time) -> Result<(), RefusedVf> {
+        let of_avf: VfSet = vfs.iter().filter(|vf| self.is_avf(*vf)).collect();
+        // The PF driver asks the port's switch which addresses others use.
+        self.with_switch(|avf| avf.revoke_addresses(of_avf, bus, now))?;
+        self.virtio.revoke_addresses(vfs.without(of_avf), bus, now)
     }
 }
 

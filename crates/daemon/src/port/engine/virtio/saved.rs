@@ -4,12 +4,15 @@
 use super::VirtioCard;
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
+use crate::port::engine::bus::GuestBus;
 use crate::port::engine::decided::{
     VfPolicyState, configured, decided, monitors_of_all, quarantine_changes, still_decided, still_policy,
+    take_distrusted,
 };
 use crate::port::engine::error::InheritedStateError;
 use crate::port::engine::family::InheritedCard;
 use crate::port::engine::owed_work::OwedWork;
+use crate::port::engine::revocation::AddressRevocation;
 use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicyState};
 use crate::state::port::ClientState;
 use crate::state::{self, PausedVirtioPortState, SavedStateError, VirtioPortState};
@@ -20,6 +23,7 @@ use pcie::{VfIndex, VfSet};
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
 use plane::{ForwardingPlane, PortCounters};
+use policy::RefusedVf;
 use virtio_nic::{MAX_VFS, Nic};
 
 impl VirtioCard {
@@ -147,6 +151,17 @@ impl VirtioCard {
     ) -> Result<Vec<u8>, SavedStateError> {
         let storms = self.rules.seen();
         self.saved(Some(PausedVirtioPortState { link: self.link, storms, watched, clients }))
+    }
+}
+
+impl AddressRevocation for VirtioCard {
+    fn take_distrusted(&mut self) -> VfSet {
+        take_distrusted(&mut self.decided)
+    }
+
+    fn revoke_addresses(&mut self, vfs: VfSet, _: &mut GuestBus, _: Time) -> Result<(), RefusedVf> {
+        vfs.iter().for_each(|vf| self.revoke_address(vf));
+        Ok(())
     }
 }
 

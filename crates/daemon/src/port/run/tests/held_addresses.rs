@@ -5,9 +5,11 @@ use super::shares::client_of;
 use super::{OpenPort, PortFixture};
 use crate::port::clients::connection::DisconnectReason;
 use crate::vault::PortFileDescriptorStore;
+use i82576::MacAddress;
 use i82576::bits::ctrl;
 use i82576::mailbox::{ACK, NACK, id};
 use i82576::register::vf as r;
+use pcie::VfIndex;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Read;
@@ -152,6 +154,39 @@ fn address_of_a_guest_that_left_before_a_crash_is_free() {
     port.clients[0] = UnixStream::pair().unwrap().0;
     port.world.round_until(|world| !world.is_connected());
     port.world.succeed();
+    port.reset(1);
+    assert!(port.claim(1));
+}
+
+/// Has VF 0, which is trusted, take the address that VF 1 holds. The configuration for the successor does not trust VF 0.
+fn taken_by_trust() -> ClaimingPort {
+    let mut port = ClaimingPort::open_with("[[port.vf]]\nindex = 0\ntrust = true\n");
+    assert!(port.claim(1));
+    port.reset(1);
+    assert!(port.claim(0), "a trusted VF may have the address of another one");
+    port.world.config.vfs[0].policy.trust = false;
+    port
+}
+
+#[test]
+fn successor_takes_an_address_from_a_vf_without_trust() {
+    let mut port = taken_by_trust();
+    let now = port.world.port_time();
+    assert!(port.world.port.note_all(now));
+    port.world.succeed();
+    port.world.round();
+    let status = port.world.port.engine.card().vf_status(VfIndex::of_field(0)).unwrap();
+    assert_ne!(status.mac, Some(MacAddress(CHOSEN)));
+    assert!(!port.claim(0), "VF 1 holds the address");
+    assert!(port.claim(1));
+}
+
+#[test]
+fn host_after_a_crash_trusts_no_vf_that_lost_trust() {
+    let mut port = taken_by_trust();
+    port.world.succeed();
+    port.reset(0);
+    assert!(!port.claim(0), "VF 1 holds the address");
     port.reset(1);
     assert!(port.claim(1));
 }
