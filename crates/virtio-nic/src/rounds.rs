@@ -9,6 +9,14 @@ use pcie::Bus;
 use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
+    /// Counts the packets that were dropped since the last call after some of their segments had left. A visit of the rings counts
+    /// them too.
+    pub fn count_dropped(&mut self, plane: &mut ForwardingPlane<MAX_VFS>) {
+        for vf in mem::take(&mut self.dropped).iter() {
+            plane.ledger.of(PortIndex::of_field(vf.index() as u32)).tx_unclaimed += 1;
+        }
+    }
+
     /// Visits every transmit ring that may hold a packet, while its VF has a share left ([`plane::shares`]), and forwards
     /// up to `budget` frames of each. Sends announcements that are due first. Returns `true` if a ring has more frames that
     /// may leave now. Drivers of visited rings send no notifications until [`Nic::arm_rings`]. Frames that wait for their
@@ -36,9 +44,7 @@ impl Nic {
     ) -> bool {
         self.scratch.now = plane.now;
         self.due = None;
-        for vf in mem::take(&mut self.dropped).iter() {
-            plane.ledger.of(PortIndex::of_field(vf.index() as u32)).tx_unclaimed += 1;
-        }
+        self.count_dropped(plane);
         // Before the rings, which may spend the VF's credit in every round.
         let mut more = !self.announcements.is_empty() && self.send_announcements(plane, bus, wire);
         let mut due = self.due;

@@ -14,6 +14,8 @@ impl VirtioCard {
     /// Returns the frame counters of a VF from the switch, with the device's numbers of stopped rings.
     pub(super) fn vf_counters(&mut self, vf: VfIndex) -> PoolCounters {
         let port = PortIndex::of_field(vf.get().into());
+        // A hand-over saves the counters, and no visit of the rings follows.
+        self.card.count_dropped(&mut self.plane);
         self.plane.ledger.settle_received(port);
         self.plane.ledger.settle_sent(port);
         let mut counters = *self.plane.ledger.of(port);

@@ -15,7 +15,7 @@ use plane::{PortIndex, UnpluggedWire};
 use policy::{Offence, OffenceAction, OffenceThresholds, VfLinkPolicy, VfPolicy};
 use std::path::Path;
 use units::WorkCost;
-use virtio_nic::VfRules;
+use virtio_nic::{PausedPacket, VfRules};
 
 const VFS: usize = 3;
 const VF: VfIndex = VfIndex::of_field(1);
@@ -223,4 +223,16 @@ fn saved_state_of_another_number_of_vfs_is_refused() {
     let mut card = VirtioCard::new(&file, true);
     let all = card.save_all(Time::ZERO, vec![ClientState::default(); 2], &mut bus, Time::ZERO).unwrap();
     assert!(matches!(VirtioCard::resume(&file, &all), Err(InheritedStateError::Functions)));
+}
+
+/// The state of a hand-over has the counters as of the last round.
+#[test]
+fn packet_dropped_after_the_last_round_is_counted() {
+    let mut card = VirtioCard::new(&config(""), true);
+    let packet = PausedPacket { queue: 0, sent: 1, segment_size: 0, bytes: Vec::new() };
+    assert!(!card.card.continue_packet(VF.get(), &packet));
+    assert_eq!(card.counters(VF.function()).tx_unclaimed, 1);
+    let mut bus = bus();
+    card.card.visit_ready(&mut card.plane, 1, &mut bus, &mut UnpluggedWire);
+    assert_eq!(card.counters(VF.function()).tx_unclaimed, 1, "the packet is counted once");
 }
