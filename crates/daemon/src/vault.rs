@@ -4,6 +4,9 @@
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
 mod claim;
+mod messages;
+#[cfg(test)]
+mod tests;
 
 use crate::clock::now;
 use crate::limit::LogRateLimit;
@@ -13,12 +16,14 @@ use keeper::{HandOverChannel, KeeperConnection, KeptFileDescriptors};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Maximum number of log lines per minute about failed messages to the keeper process. A guest can cause such messages
 /// again and again.
 const COMPLAINTS: u32 = 5;
+/// Longest wait before a hand-over for messages that the keeper process did not take in time.
+const LATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Store of the host's kept file descriptors by name, shared by the host's threads.
 #[derive(Debug, Clone)]
@@ -34,6 +39,9 @@ struct FileDescriptorStoreContents {
     /// [`FileDescriptorStore::give`]. The keeper process is not notified of these changes until either host process
     /// serves the ports alone.
     untold: Option<BTreeSet<String>>,
+    /// Names of file descriptors whose last change the keeper process did not take in time. This process or the keeper holds a
+    /// descriptor under each of them, which bounds their number.
+    late: BTreeSet<String>,
     complaints: LogRateLimit,
 }
 
@@ -49,7 +57,8 @@ impl FileDescriptorStore {
     pub fn new(shelf: KeptFileDescriptors, store: Option<KeeperConnection>) -> Self {
         let complaints = LogRateLimit::per_minute(COMPLAINTS);
         let claims = NameClaims::default();
-        let contents = FileDescriptorStoreContents { shelf, store, claims, untold: None, complaints };
+        let (untold, late) = (None, BTreeSet::new());
+        let contents = FileDescriptorStoreContents { shelf, store, claims, untold, late, complaints };
         Self(Arc::new(Mutex::new(contents)))
     }
 
@@ -135,7 +144,22 @@ impl FileDescriptorStore {
     /// # Errors
     /// The keeper is gone.
     pub fn succeed(&self) -> io::Result<Option<HandOverChannel>> {
-        self.contents().store.as_ref().map(KeeperConnection::succeed).transpose()
+        let mut contents = self.contents();
+        let successor = contents.store.as_ref().map(KeeperConnection::succeed).transpose();
+        // The successor does not know which file descriptors the keeper process lacks.
+        contents.send_late(LATE_TIMEOUT);
+        successor
+    }
+
+    /// Sends the keeper process the changes that it did not take in time, until it has no room for one. Call it from time to time:
+    /// another message may not follow for long.
+    pub fn send_late(&self) {
+        match self.0.try_lock() {
+            Ok(mut contents) => contents.send_late(Duration::ZERO),
+            Err(TryLockError::Poisoned(contents)) => contents.into_inner().send_late(Duration::ZERO),
+            // A thread that waits for the keeper holds the lock.
+            Err(TryLockError::WouldBlock) => {}
+        }
     }
 
     /// Sends the keeper process no change from now on. Ports save their clients for a successor process while their guests
@@ -146,15 +170,21 @@ impl FileDescriptorStore {
     }
 
     /// Sends the keeper process the changes since [`Self::withhold`], and later ones at once. Returns false if that takes longer than
-    /// `time`; the rest is not sent.
+    /// `time`; the rest is sent later.
     pub fn tell_withheld(&self, time: Duration) -> bool {
         let began = Instant::now();
         let mut contents = self.contents();
-        let untold = contents.untold.take().unwrap_or_default();
-        untold.iter().all(|name| {
-            contents.changed(name);
-            began.elapsed() <= time
-        })
+        let mut in_time = true;
+        for name in contents.untold.take().unwrap_or_default() {
+            if in_time {
+                contents.changed(&name);
+                in_time = began.elapsed() <= time;
+            } else {
+                contents.note_late(&name);
+            }
+        }
+        contents.send_late(time.saturating_sub(began.elapsed()));
+        in_time && contents.late.is_empty()
     }
 
     /// Makes the keeper process end the last successor process, and sends it the file descriptors that have changed
@@ -192,41 +222,6 @@ impl FileDescriptorStoreContents {
         let done = self.shelf.take(name)?;
         self.changed(name);
         Some(done)
-    }
-
-    /// Sends the keeper process the file descriptor that this name has now, or the removal of the name.
-    fn changed(&mut self, name: &str) {
-        if let Some(untold) = &mut self.untold {
-            untold.insert(name.to_owned());
-            return;
-        }
-        let told = self.store.as_ref().map(|store| match self.shelf.get(name) {
-            Some(fd) => store.keep(name, fd.as_fd()),
-            None => store.forget(name),
-        });
-        self.heed(told);
-    }
-
-    /// Sends the keeper process a message by the function `what`, and logs a failure.
-    fn tell(&mut self, what: impl FnOnce(&KeeperConnection) -> io::Result<()>) {
-        let told = self.store.as_ref().map(what);
-        self.heed(told);
-    }
-
-    /// Logs a failed message to the keeper process, and drops the connection if the keeper is gone.
-    fn heed(&mut self, told: Option<io::Result<()>>) {
-        let Some(Err(error)) = told else { return };
-        let refused = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::QuotaExceeded);
-        if !refused && error.kind() != io::ErrorKind::WouldBlock {
-            self.store = None;
-        }
-        let Some(suppressed) = self.complaints.allow(now()) else { return };
-        let consequence = "if this process dies now, its guests lose their VFs";
-        if refused {
-            tracing::error!(%error, suppressed, "the keeper process cannot hold a file descriptor; {consequence}");
-        } else {
-            tracing::error!(%error, suppressed, "the keeper process does not answer; {consequence}");
-        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::env;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use rustix::event::PollFlags;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
     sockopt::{Timeout, set_socket_timeout},
@@ -14,6 +16,7 @@ use rustix::net::{
 use rustix::process::{Resource, getrlimit};
 
 use crate::channel::{self, HandOverChannel, PATIENCE};
+use crate::log::becomes_ready;
 use crate::message::{self, KeepFailure, KeptFileDescriptors, MAX_KEPT};
 
 /// Request to the keeper process to start a replacement of this process. systemd does not support it.
@@ -146,6 +149,18 @@ impl KeeperConnection {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)?;
         names.remove(name);
         Ok(())
+    }
+
+    /// Returns true if the keeper process holds a file descriptor under this name.
+    #[must_use]
+    pub fn holds(&self, name: &str) -> bool {
+        self.names().contains(name)
+    }
+
+    /// Waits at most `time` until there is room for a message to the keeper process. Returns false after `time`.
+    #[must_use]
+    pub fn has_room_within(&self, time: Duration) -> bool {
+        becomes_ready(&self.socket, PollFlags::OUT, time)
     }
 
     fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {

@@ -117,7 +117,7 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
         if !vault.tell_withheld(TELL_TIMEOUT) {
             tracing::error!(
                 "the keeper process did not accept the file descriptors of new ports and sockets within {TELL_TIMEOUT:?}; \
-                 if this process dies now, guests may lose their VFs: upgrade the host again"
+                 they are sent again, and if this process dies before, guests may lose their VFs"
             );
         }
     }

@@ -129,6 +129,7 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
     log_sockets(&config, &host);
     while host.is_whole() {
         poller.wait(Some(THREAD_CHECK_INTERVAL))?.for_each(drop);
+        host.vault().send_late();
         let asked = signals.take();
         if asked.asks_to_end() {
             return end_gracefully(host, &signals, &mut poller);
