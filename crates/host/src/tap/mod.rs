@@ -232,9 +232,20 @@ impl Tap {
     }
 
     /// Returns true if the interface is in the calling thread's network namespace. Needs no privilege.
-    #[must_use]
-    pub fn is_here(&self) -> bool {
-        self.control().is_ok_and(|control| self.present_name(&control).is_ok())
+    ///
+    /// # Errors
+    /// The interface was deleted, or another error of the kernel.
+    pub fn is_here(&self) -> io::Result<bool> {
+        let control = self.control().map_err(io::Error::other)?;
+        // Name and address may change between the questions about them.
+        for _ in 0..2 {
+            match self.present_name(&control) {
+                Ok(_) => return Ok(true),
+                Err(Errno::NODEV) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(false)
     }
 
     /// Returns true if the interface is up, in any network namespace. Needs no privilege.

@@ -66,8 +66,11 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
 
     /// Returns true if the interface is in the host's network namespace. Returns `None` for kinds that do not follow their
     /// interface to another namespace.
-    fn is_here(&self) -> Option<bool> {
-        None
+    ///
+    /// # Errors
+    /// The kernel's error.
+    fn is_here(&self) -> io::Result<Option<bool>> {
+        Ok(None)
     }
 
     /// Returns true if the interface is up in another network namespace than the host's.

@@ -145,8 +145,8 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         Some(self.tap.attachment().ok()?.name)
     }
 
-    fn is_here(&self) -> Option<bool> {
-        Some(self.tap.is_here())
+    fn is_here(&self) -> io::Result<Option<bool>> {
+        self.tap.is_here().map(Some)
     }
 
     fn is_up_elsewhere(&self) -> bool {

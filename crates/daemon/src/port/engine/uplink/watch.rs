@@ -277,12 +277,13 @@ impl<D: UplinkDevice, L: InterfaceLinks> InterfaceWatcher<D, L> {
         }
         // The port's interface may have been renamed while no device was attached to it.
         let kept = self.kept.copy().and_then(|fd| D::kept_name(fd.as_fd()));
-        let name = kept.unwrap_or_else(|| self.name.clone());
+        let (is_kept, name) = (kept.is_some(), kept.unwrap_or_else(|| self.name.clone()));
         let taken = match self.links.look_up(name.as_str()) {
             Ok(Some(_)) => D::open_existing(&name, &self.terms),
             Ok(None) => {
                 self.complaint = None;
-                return None;
+                // A kept interface was renamed just now, and the news of its new name is ignored.
+                return is_kept.then_some(RETRY);
             }
             Err(error) => {
                 self.complain(error.to_string());

@@ -41,15 +41,18 @@ pub(super) fn state_of<D: UplinkDevice>(
     links: &mut impl InterfaceLinks,
 ) -> Option<io::Result<InterfaceState>> {
     let interface = device.interface()?;
-    let found = match links.look_up(&interface) {
-        Ok(found) => found,
+    let answers = links.look_up(&interface).and_then(|found| {
+        let is_here = found.as_ref().map_or(Ok(None), |_| device.is_here())?;
+        Ok((found, is_here))
+    });
+    let (found, is_here) = match answers {
+        Ok(answers) => answers,
         Err(error) => return Some(Err(error)),
     };
-    // Another index means another interface, or the attached one after its return from another namespace.
-    let is_first = index.is_none();
-    let is_ours =
-        |link: &NetworkLinkState| *index == Some(link.index) || device.is_here().unwrap_or(is_first);
-    let found = found.filter(is_ours);
+    // While a device that follows its interface is in another namespace, a different interface may have its name and its index. It
+    // may return with another index.
+    let is_known = |link: &NetworkLinkState| index.is_none_or(|index| index == link.index);
+    let found = found.filter(|link| is_here.unwrap_or_else(|| is_known(link)));
     *index = Some(found.as_ref().map_or(index.unwrap_or(0), |link| link.index));
     Some(Ok(match found {
         Some(link) => {

@@ -42,13 +42,23 @@ impl InterfaceLinks for OneInterface {
     }
 }
 
-/// Device that is attached to `eth7`, sends none of three queued frames, and cannot be read.
+/// Device that is attached to `eth7`, sends none of three queued frames, and cannot be read. Its kept file descriptor belongs to an
+/// interface that has just been renamed from `eth8`.
 #[derive(Debug)]
-struct IdleDevice(EventFd);
+struct IdleDevice {
+    event: EventFd,
+    is_here: Option<bool>,
+}
+
+impl IdleDevice {
+    fn new(is_here: Option<bool>) -> Self {
+        Self { event: EventFd::new().unwrap(), is_here }
+    }
+}
 
 impl AsFd for IdleDevice {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.event.as_fd()
     }
 }
 
@@ -58,11 +68,15 @@ impl UplinkDevice for IdleDevice {
     type Burst = ();
 
     fn open(_name: &InterfaceName, (): &()) -> Result<Self, UplinkError> {
-        Ok(Self(EventFd::new()?))
+        Ok(Self::new(None))
     }
 
     fn adopt(_fd: OwnedFd, _name: &InterfaceName, (): &()) -> Option<Self> {
         None
+    }
+
+    fn kept_name(_fd: BorrowedFd<'_>) -> Option<InterfaceName> {
+        "eth8".parse().ok()
     }
 
     fn open_existing(_name: &InterfaceName, (): &()) -> Result<Option<Self>, (String, bool)> {
@@ -71,6 +85,10 @@ impl UplinkDevice for IdleDevice {
 
     fn interface(&self) -> Option<String> {
         Some("eth7".into())
+    }
+
+    fn is_here(&self) -> io::Result<Option<bool>> {
+        Ok(self.is_here)
     }
 
     fn is_up_elsewhere(&self) -> bool {
@@ -115,7 +133,7 @@ fn watcher(
         reported: None,
         complaint: None,
     };
-    watcher.watch_device(Arc::new(IdleDevice(EventFd::new().unwrap())));
+    watcher.watch_device(Arc::new(IdleDevice::new(None)));
     (watcher, reports)
 }
 
@@ -143,6 +161,26 @@ fn interface_is_found_after_an_unanswered_first_question() {
     assert_eq!((watcher.check(), change(&reports)), (Some(RETRY), None));
     watcher.links.answers = true;
     assert_eq!((watcher.check(), change(&reports)), (None, Some((true, Some(1500)))));
+}
+
+#[test]
+fn kept_interface_without_its_name_is_looked_for_again() {
+    let (mut watcher, _reports) = watcher(true);
+    watcher.drop_device();
+    watcher.name = "eth9".parse().unwrap();
+    assert_eq!(watcher.check(), None, "no file descriptor is kept");
+    watcher.kept.keep_if_free(IdleDevice::new(None).as_fd());
+    assert_eq!(watcher.check(), Some(RETRY), "the interface was renamed after its name was read");
+}
+
+#[test]
+fn interface_with_the_index_of_a_moved_tap_is_not_its_own() {
+    let mut links = OneInterface { up: true, answers: true };
+    for (is_here, expected) in [(Some(true), Some(1500)), (Some(false), None), (None, Some(1500))] {
+        let mut index = Some(7);
+        let seen = state_of(&IdleDevice::new(is_here), &mut index, &mut links);
+        assert_eq!((seen.unwrap().unwrap().mtu, index), (expected, Some(7)), "{is_here:?}");
+    }
 }
 
 #[test]
