@@ -82,6 +82,11 @@ impl ReceiveBurst {
         (self.next, self.count) = (0, 0);
     }
 
+    /// Puts a packet that is no frame into an empty burst.
+    pub(super) fn put_malformed(&mut self) {
+        (self.frames[0], self.next, self.count) = ((0, 0), 0, 1);
+    }
+
     pub(super) fn fill(&mut self, socket: impl AsFd) -> Result<(), Errno> {
         if !self.is_empty() {
             return Ok(());
@@ -108,7 +113,7 @@ impl ReceiveBurst {
         let count = match usize::try_from(count).map_err(|_| last_error()) {
             // The kernel cannot describe one packet by a virtio-net header, and has dropped it.
             Err(Errno::INVAL) => {
-                (self.frames[0], self.count) = ((0, 0), 1);
+                self.put_malformed();
                 return Ok(());
             }
             other => other?,
@@ -248,28 +253,35 @@ impl SendBurst {
         self.count = 0;
     }
 
-    pub(super) fn send(&mut self, socket: impl AsFd) -> UnsentFrameCounts {
+    /// Sends the frames of the burst. Returns the numbers of those that were not sent, and true if the kernel has reported a received
+    /// packet that it cannot describe.
+    pub(super) fn send(&mut self, socket: impl AsFd) -> (UnsentFrameCounts, bool) {
         let count = mem::take(&mut self.count);
         let (mut sent, mut lost) = (0, UnsentFrameCounts::default());
-        let mut is_repeated = false;
+        // Frame at which the kernel has reported an invalid packet first.
+        let (mut refused, mut is_received) = (None, false);
         while sent < count {
             match self.send_from(&socket, sent, count) {
                 Ok(taken) => sent += taken,
                 Err(Errno::INTR) => {}
                 // The error may be that of a received packet, which the kernel reports to the socket's next call.
-                Err(Errno::INVAL) if !is_repeated => is_repeated = true,
+                Err(Errno::INVAL) if refused.is_none() => (refused, is_received) = (Some(sent), true),
                 Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
-                    return UnsentFrameCounts { no_link: lost.no_link + (count - sent) as u64, ..lost };
+                    (lost.no_link, sent) = (lost.no_link + (count - sent) as u64, count);
                 }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
-                    return UnsentFrameCounts { no_room: lost.no_room + (count - sent) as u64, ..lost };
+                    (lost.no_room, sent) = (lost.no_room + (count - sent) as u64, count);
                 }
                 // This frame cannot be sent; later ones may be.
                 Err(Errno::MSGSIZE) => (sent, lost.too_long) = (sent + 1, lost.too_long + 1),
-                Err(_) => (sent, lost.no_room) = (sent + 1, lost.no_room + 1),
+                Err(error) => {
+                    // A frame that is refused again is the cause itself.
+                    is_received &= error != Errno::INVAL || refused != Some(sent);
+                    (sent, lost.no_room) = (sent + 1, lost.no_room + 1);
+                }
             }
         }
-        lost
+        (lost, is_received)
     }
 
     /// Sends the frames `begin` to `end` that the kernel accepts in one call, and returns their number (at least one).

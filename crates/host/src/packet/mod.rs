@@ -106,6 +106,9 @@ pub struct PacketSocket {
     fd: OwnedFd,
     name: InterfaceName,
     missed: AtomicU64,
+    /// Number of received packets that the kernel cannot describe and has reported to a call that sends. [`Self::receive`] returns
+    /// them.
+    undescribed: AtomicU64,
 }
 
 impl PacketSocket {
@@ -115,7 +118,7 @@ impl PacketSocket {
     /// See [`PacketSocketError`].
     pub fn open(name: &InterfaceName) -> Result<Self, PacketSocketError> {
         let (fd, _) = attach(name, ReceivedFrameSelection::All)?;
-        Ok(Self { fd, name: name.clone(), missed: AtomicU64::new(0) })
+        Ok(Self { fd, name: name.clone(), missed: AtomicU64::new(0), undescribed: AtomicU64::new(0) })
     }
 
     /// Opens a packet socket on the interface of this name, or returns `None` if there is none.
@@ -137,7 +140,8 @@ impl PacketSocket {
             return None;
         }
         fcntl_setfl(&fd, fcntl_getfl(&fd).ok()? | OFlags::NONBLOCK).ok()?;
-        let socket = Self { fd, name: name.clone(), missed: AtomicU64::new(0) };
+        let socket =
+            Self { fd, name: name.clone(), missed: AtomicU64::new(0), undescribed: AtomicU64::new(0) };
         socket.interface().is_some().then_some(socket)
     }
 
@@ -159,6 +163,13 @@ impl PacketSocket {
     /// # Errors
     /// The kernel's error, except that the interface is down or deleted, or that the kernel cannot describe a packet.
     pub fn receive(&self, burst: &mut ReceiveBurst) -> io::Result<()> {
+        let take = |left: u64| left.checked_sub(1);
+        if burst.is_empty()
+            && self.undescribed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        {
+            burst.put_malformed();
+            return Ok(());
+        }
         match burst.fill(&self.fd) {
             Err(Errno::AGAIN | Errno::INTR | Errno::NETDOWN) => Ok(()),
             other => Ok(other?),
@@ -167,7 +178,9 @@ impl PacketSocket {
 
     /// Sends a burst of frames on the interface. Frames that cannot be sent are dropped and counted in the result.
     pub fn send(&self, burst: &mut SendBurst) -> UnsentFrameCounts {
-        burst.send(&self.fd)
+        let (lost, is_received) = burst.send(&self.fd);
+        self.undescribed.fetch_add(is_received.into(), Ordering::Relaxed);
+        lost
     }
 
     /// Returns the number of frames dropped by the kernel for a full receive buffer since the socket was opened.

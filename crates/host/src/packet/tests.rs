@@ -259,6 +259,7 @@ fn packet_that_the_kernel_cannot_describe_is_malformed() {
             panic!("the frame was not sent")
         };
         assert_eq!(buffer[..length], frame(5, 60));
+        assert_eq!(next(), Some(vec![]), "the packet that the kernel has reported to the call that sends");
         assert_eq!(next(), None);
     });
 }
