@@ -4,11 +4,14 @@
 
 #![expect(unsafe_code, reason = "descriptors are copied between fork and exec")]
 
+use std::fs;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Range;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Reports that the test `what` did not run, past the capture of the test harness: `SKIPPED: what: why`.
 pub fn skipped(what: &str, why: &str) {
@@ -31,6 +34,70 @@ pub fn in_network_namespace<T: Send>(what: &str, body: impl FnOnce() -> T + Send
             None
         }
         Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Longest wait for a process to enter its network namespace.
+const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Network namespace of another process, which ends with this value.
+#[derive(Debug)]
+pub struct OtherNetworkNamespace(Child);
+
+impl OtherNetworkNamespace {
+    /// Starts a process in a new network namespace, and waits until the process has entered it: an interface that is moved earlier
+    /// stays here.
+    ///
+    /// # Panics
+    /// The program `unshare` is missing or not permitted.
+    #[must_use]
+    pub fn new() -> Self {
+        let other = Command::new("unshare").args(["-n", "sleep", "600"]).spawn();
+        let other = Self(other.expect("unshare is installed"));
+        let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+        let (here, deadline) = (namespace("thread-self"), Instant::now() + NAMESPACE_TIMEOUT);
+        while namespace(&other.pid().to_string()).is_none_or(|there| Some(there) == here) {
+            assert!(Instant::now() < deadline, "the process has not entered its network namespace");
+            thread::sleep(Duration::from_millis(2));
+        }
+        other
+    }
+
+    /// Returns the number of the process, by which `ip` names the namespace.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Returns a command that runs a program in the namespace.
+    #[must_use]
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.pid().to_string(), "-n", program]);
+        command
+    }
+
+    /// Runs `ip` with the arguments `words` in the namespace.
+    ///
+    /// # Panics
+    /// `ip` fails.
+    #[track_caller]
+    pub fn ip(&self, words: &str) {
+        let status = self.command("ip").args(words.split(' ')).status().expect("nsenter is installed");
+        assert!(status.success(), "ip {words}");
+    }
+}
+
+impl Default for OtherNetworkNamespace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for OtherNetworkNamespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

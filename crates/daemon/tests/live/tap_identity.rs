@@ -1,11 +1,12 @@
 //! Tests of a tap uplink across a hand-over of the host, and across network namespaces: the host leaves a tap as its
 //! administrator has set it, whatever interface has the tap's former name or index meanwhile.
 
-use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::tap::{TAP, ip, on_a_tap, tap, wait_port};
 use daemon::control::uplink::UplinkState;
-use std::process::{Child, Command};
+use host::test_support::OtherNetworkNamespace;
+use std::process::Command;
+use std::time::Duration;
 
 /// Returns the line of `ip -o link show` about an interface.
 fn line(interface: &str) -> String {
@@ -25,46 +26,18 @@ fn index(interface: &str) -> u32 {
     line(interface).split(':').next().unwrap().parse().unwrap()
 }
 
-/// Network namespace of another process, which ends with this value.
-struct OtherNamespace(Child);
-
-impl OtherNamespace {
-    fn new() -> Self {
-        let other = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
-        // The process needs a moment to enter its namespace; an earlier move would have no effect.
-        let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
-        eventually("the process has its own network namespace", || {
-            std::fs::read_link(format!("/proc/{}/ns/net", other.id())).is_ok_and(|there| there != here)
-        });
-        Self(other)
-    }
-
-    /// Runs `ip` in the other namespace.
-    fn ip(&self, words: &str) {
-        let words = format!("-t {} -n ip {words}", self.0.id());
-        assert!(Command::new("nsenter").args(words.split(' ')).status().unwrap().success(), "{words}");
-    }
-
-    /// Moves the tap softiov0 to the other namespace, and waits until the port has noticed.
-    fn take_tap(&self, live: &LiveHost) {
-        ip(&format!("link set softiov0 netns {}", self.0.id()));
-        wait_port(live, "the tap is elsewhere", |port| {
-            port.uplink_status.as_ref().is_some_and(|tap| tap.mtu.is_none())
-        });
-    }
-
-    /// Moves the tap softiov0 back, and sets it up.
-    fn return_tap(&self) {
-        self.ip(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
-        ip("link set softiov0 up");
-    }
+/// Moves the tap softiov0 to another namespace, and waits until the port has noticed.
+fn take_tap(other: &OtherNetworkNamespace, live: &LiveHost) {
+    ip(&format!("link set softiov0 netns {}", other.pid()));
+    wait_port(live, "the tap is elsewhere", |port| {
+        port.uplink_status.as_ref().is_some_and(|tap| tap.mtu.is_none())
+    });
 }
 
-impl Drop for OtherNamespace {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
+/// Moves the tap softiov0 back, and sets it up.
+fn return_tap(other: &OtherNetworkNamespace) {
+    other.ip(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
+    ip("link set softiov0 up");
 }
 
 /// Waits until the port sees the whole state of its tap in this network namespace.
@@ -109,10 +82,10 @@ fn hand_over_of_a_renamed_tap_sets_no_other_interface_up() {
 #[test]
 fn tap_with_another_index_is_recognized_after_its_return() {
     on_a_tap("tap_identity::tap_with_another_index_is_recognized_after_its_return", TAP, |live| {
-        let (other, before) = (OtherNamespace::new(), index("softiov0"));
+        let (other, before) = (OtherNetworkNamespace::new(), index("softiov0"));
         other.ip(&format!("link add taken0 index {before} type bridge"));
-        other.take_tap(&live);
-        other.return_tap();
+        take_tap(&other, &live);
+        return_tap(&other);
         assert_ne!(index("softiov0"), before, "the kernel has kept the index");
         wait_here(&live);
     });
@@ -121,12 +94,12 @@ fn tap_with_another_index_is_recognized_after_its_return() {
 #[test]
 fn tap_moved_before_a_hand_over_is_recognized_after_it() {
     on_a_tap("tap_identity::tap_moved_before_a_hand_over_is_recognized_after_it", TAP, |mut live| {
-        let other = OtherNamespace::new();
-        other.take_tap(&live);
+        let other = OtherNetworkNamespace::new();
+        take_tap(&other, &live);
         live.hand_over(TAP);
         other.ip("link set softiov0 up");
         wait_port(&live, "the tap is up elsewhere", |port| port.link);
-        other.return_tap();
+        return_tap(&other);
         wait_here(&live);
     });
 }
@@ -134,13 +107,30 @@ fn tap_moved_before_a_hand_over_is_recognized_after_it() {
 #[test]
 fn interface_with_the_name_of_a_moved_tap_is_not_its_own() {
     on_a_tap("tap_identity::interface_with_the_name_of_a_moved_tap_is_not_its_own", TAP, |mut live| {
-        let other = OtherNamespace::new();
-        other.take_tap(&live);
+        let other = OtherNetworkNamespace::new();
+        take_tap(&other, &live);
         other.ip("link set softiov0 up");
         ip("link add softiov0 type bridge");
         ip("link set softiov0 mtu 1300");
         live.hand_over(TAP);
         wait_port(&live, "the tap is up elsewhere", |port| port.link);
         assert_eq!(tap(&live).mtu, None, "the port reports the MTU of a bridge");
+    });
+}
+
+#[test]
+fn interface_with_name_and_index_of_a_moved_tap_is_another() {
+    on_a_tap("tap_identity::interface_with_name_and_index_of_a_moved_tap_is_another", TAP, |live| {
+        let (other, index) = (OtherNetworkNamespace::new(), index("softiov0"));
+        take_tap(&other, &live);
+        ip(&format!("link add softiov0 index {index} type bridge"));
+        ip("link set softiov0 mtu 1300");
+        other.ip("link set softiov0 up");
+        wait_port(&live, "the tap is up elsewhere", |port| port.link);
+        // The watcher of the tap reads the news of the bridge, and looks twice a second beside.
+        for _ in 0..10 {
+            assert_eq!(tap(&live).mtu, None, "the port reports the MTU of a bridge");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     });
 }

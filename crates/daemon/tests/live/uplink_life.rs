@@ -17,9 +17,9 @@ use daemon::settings::VfSettings;
 use driver::Hal;
 use driver::vf::{TxOffload, VfLinkStatus};
 use host::tap::Tap;
+use host::test_support::OtherNetworkNamespace;
 use i82576::bits::status;
 use i82576::{MacAddress, register as r};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Handles pending mailbox interrupts, and returns true if the guest sees its link up.
@@ -178,33 +178,24 @@ fn port_uses_a_renamed_tap_until_that_tap_is_deleted() {
 #[test]
 fn tap_moved_to_another_namespace_stays_attached() {
     on_a_tap("uplink_life::tap_moved_to_another_namespace_stays_attached", TAP, |live| {
-        let mut other = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
-        let pid = other.id();
-        let inside = |words: &str| {
-            let words = format!("-t {pid} -n ip {words}");
-            assert!(Command::new("nsenter").args(words.split(' ')).status().unwrap().success(), "{words}");
-        };
-        // The process needs a moment to enter its namespace; an earlier move would have no effect.
-        let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
-        eventually("the process has its own network namespace", || {
-            std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|there| there != here)
-        });
+        let other = OtherNetworkNamespace::new();
+        let pid = other.pid();
         ip(&format!("link set softiov0 netns {pid}"));
         wait_port(&live, "moving the tap takes it down", |port| !port.link);
-        inside("link set softiov0 up");
+        other.ip("link set softiov0 up");
         wait_port(&live, "the tap is up in the other namespace", |port| {
             port.link && port.uplink == "tap:softiov0"
         });
         let status = tap(&live);
         assert_eq!((status.carrier, status.mtu, status.reattached), (None, None, 0));
-        inside("link set softiov0 down");
+        other.ip("link set softiov0 down");
         wait_port(&live, "the tap is down in the other namespace", |port| {
             !port.link && port.uplink == "tap:softiov0 (down)"
         });
-        inside("link set softiov0 up");
+        other.ip("link set softiov0 up");
         wait_port(&live, "the tap is up in the other namespace", |port| port.link);
         // The tap returns to the first namespace.
-        inside(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
+        other.ip(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
         wait_port(&live, "the tap is back in the test's namespace", |port| {
             port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1500))
         });
@@ -212,8 +203,7 @@ fn tap_moved_to_another_namespace_stays_attached() {
         wait_port(&live, "the tap is up in the test's namespace", |port| port.link);
         // The end of a namespace deletes its taps.
         ip(&format!("link set softiov0 netns {pid}"));
-        other.kill().unwrap();
-        other.wait().unwrap();
+        drop(other);
         wait_port(&live, "the tap is gone with its namespace", |port| port.uplink == "tap:softiov0 (gone)");
         make_tap();
         wait_port(&live, "the tap is back", |port| port.link);

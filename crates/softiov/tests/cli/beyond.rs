@@ -5,7 +5,7 @@ use crate::guide::GUIDE;
 use crate::process::{SOFTIOV, ServeProcess, eventually, finish, softiov};
 use crate::survival::attach_as;
 use embedded_guest::EmbeddedGuest;
-use host::test_support::skipped;
+use host::test_support::{OtherNetworkNamespace, skipped};
 use linux_guest::OpenVSwitch;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,26 +33,22 @@ impl Drop for TestProcess {
 struct SimulatedMachine {
     /// Processes of Open vSwitch, dropped before the namespace.
     switch: Vec<TestProcess>,
-    holder: TestProcess,
+    namespace: OtherNetworkNamespace,
     folder: TempDir,
     number: usize,
 }
 
 impl SimulatedMachine {
     fn new(number: usize) -> Self {
-        let holder = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
-        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
-        let pid = holder.id().to_string();
-        let machine =
-            Self { switch: Vec::new(), holder: TestProcess(holder), folder: tempdir().unwrap(), number };
-        eventually("a namespace", || namespace(&pid).is_some_and(|its| Some(its) != namespace("self")));
+        let namespace = OtherNetworkNamespace::new();
+        let machine = Self { switch: Vec::new(), namespace, folder: tempdir().unwrap(), number };
         fs::create_dir(machine.folder.path().join("bin")).unwrap();
         machine.tool("softiov", &format!("{SOFTIOV} \"$@\" --runtime-dir {}", machine.sockets().display()));
         machine
     }
 
     fn pid(&self) -> u32 {
-        self.holder.0.id()
+        self.namespace.pid()
     }
 
     fn port(&self) -> String {
@@ -72,9 +68,7 @@ impl SimulatedMachine {
 
     /// Returns a command that runs in the machine's network namespace.
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.args(["-t", &self.pid().to_string(), "-n", program]);
-        command
+        self.namespace.command(program)
     }
 
     /// Runs a script on the simulated machine and returns its output. The first machine has the addresses of the
