@@ -2,6 +2,7 @@
 //! strips never touches the bytes. With two tags in use the outer one stays in the bytes, and the tag is the inner. `offload`
 //! handles the layers above Ethernet.
 
+use crate::bytes::be16;
 use crate::tag::{self, TAG};
 use units::MacAddress;
 
@@ -9,6 +10,8 @@ use units::MacAddress;
 pub const HEADROOM: usize = TAG;
 /// Bytes of the Ethernet header: two addresses and the type (IEEE 802.3, 3.1.1).
 pub const HEADER: usize = 14;
+/// Ether type of MAC control frames, such as pause (IEEE 802.3, 31.4.1.3).
+const MAC_CONTROL: u16 = 0x8808;
 
 /// Transport protocol of a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,6 +238,13 @@ impl<'a> Frame<'a> {
     #[inline(always)]
     pub fn ends(&self) -> AddressPair {
         AddressPair::of(&self.buffer[self.head..])
+    }
+
+    /// Returns `true` for a MAC control frame: one with this ether type, also behind its VLAN tag. Frames with an outer tag are none.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn is_mac_control(&self) -> bool {
+        be16(self.buffer, self.start + tag::OUTERMOST) == Some(MAC_CONTROL)
     }
 
     #[inline(always)]

@@ -78,7 +78,7 @@ pub trait GuardedPlane {
     /// Returns the numbers of a port's frames that its guard has dropped, in the order of [`GuardReason::ALL`].
     fn guarded_frames(&self, port: PortIndex) -> GuardCounts;
 
-    /// Sets whether link-local frames of guests, except pause frames, are forwarded or dropped.
+    /// Sets whether link-local frames of guests are forwarded or dropped. Pause frames and MAC control frames are always dropped.
     fn forward_link_local(&mut self, on: bool);
 }
 
@@ -171,7 +171,7 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
 }
 
 impl<const N: usize> ForwardingPlane<N> {
-    /// Decides on a frame by the remembered flows and by the guard of its sender.
+    /// Decides on a frame by the remembered flows, by its ether type, and by the guard of its sender.
     #[inline(always)]
     pub(crate) fn decide(
         &mut self,
@@ -182,21 +182,25 @@ impl<const N: usize> ForwardingPlane<N> {
     ) -> SwitchDecision {
         let decision = self.flows.decide((&self.tables, &mut self.claims), ends, frame.tag, length, origin);
         match origin {
-            FrameOrigin::Port(port) if self.tables.guards.inspect(port) => {
+            // One branch, which most frames do not take.
+            FrameOrigin::Port(port) if self.tables.guards.inspect(port) | frame.is_mac_control() => {
                 self.inspect(port, decision, frame)
             }
             FrameOrigin::Port(_) | FrameOrigin::Uplink => decision,
         }
     }
 
-    /// Returns the decision on a frame whose sender has a guard: the given one, unless the guard drops the frame.
+    /// Returns the decision on a MAC control frame, or on one whose sender has a guard: the given one, unless that drops the frame.
     #[cold]
     fn inspect(&self, port: PortIndex, decision: SwitchDecision, frame: &mut Frame<'_>) -> SwitchDecision {
-        match self.tables.guard_violation(port, frame).filter(|_| !decision.is_refusal()) {
-            Some(reason) => {
-                let dropped = Some(SwitchDropReason::Guarded(reason));
-                SwitchDecision { dropped, ..SwitchDecision::default() }
-            }
+        let refused = if self.tables.refuses_mac_control() && frame.is_mac_control() {
+            Some(SwitchDropReason::LinkControl)
+        } else {
+            let guarded = self.tables.guard_violation(port, frame).filter(|_| !decision.is_refusal());
+            guarded.map(SwitchDropReason::Guarded)
+        };
+        match refused {
+            Some(_) => SwitchDecision { dropped: refused, ..SwitchDecision::default() },
             None => decision,
         }
     }

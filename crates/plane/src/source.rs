@@ -46,7 +46,7 @@ pub trait FrameForwarder {
     }
 
     /// Decides the receiver of a frame in a burst by the frame's addresses, where the port has
-    /// [`FrameForwarder::burst_terms`].
+    /// [`FrameForwarder::burst_terms`]. A burst has IP packets only: every other frame is sent outside bursts.
     fn judge(&mut self, ends: AddressPair, terms: PortBurstSettings) -> BurstFrameVerdict {
         let _ = (ends, terms);
         BurstFrameVerdict::ALONE
@@ -73,7 +73,7 @@ pub trait FrameForwarder {
     /// Returns `true` if the uplink accepts TCP packets that are not segmented.
     fn takes_uncut(&self) -> bool;
 
-    /// Sends an unsegmented packet to the uplink or to a port of `own`, once `complete` has finished its headers. Returns `None`,
+    /// Sends an unsegmented TCP packet to the uplink or to a port of `own`, once `complete` has finished its headers. Returns `None`,
     /// with the packet unchanged, if the family has to segment it.
     fn send_uncut<S: FrameSink>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Forwards large TCP packets of ports and of the uplink unsegmented.
+//! Forwards large TCP packets of ports and of the uplink unsegmented. These are IP packets, so none is a MAC control frame.
 //!
 //! A packet passes so if it has one receiver, the uplink or a port, which takes such packets. The switch decides on the
 //! longest segment, and segments are counted one by one, so that counters show no difference.

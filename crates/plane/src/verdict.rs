@@ -82,8 +82,8 @@ impl<const N: usize> ForwardingPlane<N> {
         self.tables.longest_taken(to, tag.is_some()).saturating_sub(tag_bytes(tag))
     }
 
-    /// Decides the receiver of a port's frame in a burst. The frame has no tag of its own, and is no longer than its
-    /// sender may send and its receiver takes.
+    /// Decides the receiver of a port's frame in a burst. The frame is an IP packet without a tag of its own, so it is no MAC control
+    /// frame, and is no longer than its sender may send and its receiver takes.
     #[inline]
     pub(crate) fn judge(
         &mut self,

@@ -138,7 +138,7 @@ pub(super) const CONDUCT: Remedy =
 pub(super) const FUNCTION: Remedy =
     Remedy::new("resets that function alone", "crates/nic/src/function/vf.rs").or_set(DISABLE);
 pub(super) const LINK_CONTROL: Remedy =
-    Remedy::new("drops MAC control frames of guests", "crates/nic/src/mac.rs");
+    Remedy::new("drops MAC control frames of guests", "crates/plane/src/guard.rs");
 
 // Adaptive Virtual Functions
 pub(super) const AVF_TRANSMIT: Remedy = Remedy::new(

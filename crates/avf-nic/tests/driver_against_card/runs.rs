@@ -34,12 +34,13 @@ enum FrameKind {
     ToNowhere,
     Spoofed,
     NotIp,
+    MacControl,
     WrongSum,
     OtherPort,
     Trailing,
 }
 
-const KINDS: [FrameKind; 12] = [
+const KINDS: [FrameKind; 13] = [
     FrameKind::Plain,
     FrameKind::Summed,
     FrameKind::Cut,
@@ -49,6 +50,7 @@ const KINDS: [FrameKind; 12] = [
     FrameKind::ToNowhere,
     FrameKind::Spoofed,
     FrameKind::NotIp,
+    FrameKind::MacControl,
     FrameKind::WrongSum,
     FrameKind::OtherPort,
     FrameKind::Trailing,
@@ -67,6 +69,8 @@ impl FrameKind {
             Self::ToNowhere => frame[5] = 0x99,
             Self::Spoofed => frame[11] = 0x99,
             Self::NotIp => frame[12] = 0x88,
+            // EtherType of MAC control (IEEE 802.3, 31.4.1.3).
+            Self::MacControl => frame[12..14].copy_from_slice(&[0x88, 0x08]),
             Self::WrongSum => frame[30] ^= n,
             Self::OtherPort => frame[35] ^= n % 3,
             // A byte behind the IP packet, which its checksums exclude.
@@ -109,6 +113,19 @@ fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<FrameKind>]) -> imp
 fn assert_ways_agree(rounds: &[Vec<FrameKind>], port_vlan: bool) {
     let [usual, careful] = [false, true].map(|careful| left_behind(careful, port_vlan, rounds));
     assert!(usual == careful, "{rounds:?}");
+}
+
+#[test]
+fn mac_control_frame_within_a_burst_is_dropped() {
+    let (mut world, mut a, mut b) = two(|policy| (policy.spoofchk, policy.trust) = (false, true));
+    for kind in [FrameKind::Plain, FrameKind::MacControl, FrameKind::Plain].repeat(5) {
+        assert!(a.transmit(&mut world.vf(0), 0, &kind.frame(1).0));
+    }
+    world.round();
+    let received = all_of(&mut world, &mut b);
+    assert_eq!(received.len(), 10);
+    let counters = world.plane.as_ref().unwrap().ledger.total(PortIndex::of_field(0));
+    assert_eq!((counters.tx_link_control, counters.tx_blocked), (5, 5));
 }
 
 #[test]

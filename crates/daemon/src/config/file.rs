@@ -65,7 +65,7 @@ pub struct PortConfigKeys {
     #[serde(default)]
     pub link: PortLinkRule,
     /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
-    /// "forward", as a cable would; pause frames are dropped in any case. Default: drop.
+    /// "forward", as a cable would; pause and MAC control frames are dropped in any case. Default: drop.
     #[serde(default)]
     pub link_local: LinkLocalPolicy,
     /// Card family: "82576", which guests drive by igbvf, "avf", which they drive by iavf, or "virtio", network devices

@@ -1,4 +1,5 @@
-//! Tests of names on the wire: guests of each family that claim the address of a station beyond the uplink.
+//! Tests of names on the wire: guests of each family that claim the address of a station beyond the uplink, or send it frames that
+//! are for switches only.
 
 use crate::support::eventually;
 use crate::support::guest::VfGuest;
@@ -26,6 +27,12 @@ const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
 const GROUP: MacAddress = MacAddress([1, 0, 0x5e, 0, 0, 0x77]);
 /// EtherType for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+/// EtherType of MAC control frames (IEEE 802.3, 31.4.1.3).
+const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
+/// Group of pause frames (IEEE 802.3, annex 31B).
+const PAUSE: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x01]);
+/// Keys of a port whose VF 0 may send all that settings can allow.
+const OPEN: &str = "link_local = \"forward\"\n[[port.vf]]\nindex = 0\nspoofchk = false\ntrust = true\n";
 
 /// Host with one port, and the other end of its stream uplink.
 struct WiredHost {
@@ -42,11 +49,15 @@ impl WiredHost {
 
     /// Starts such a host, with another family of VF 2.
     fn with_vf_2(family: &str, other: &str) -> Self {
+        let vf = format!("[[port.vf]]\nindex = 2\nfamily = {other:?}\n");
+        Self::with_keys(family, if family == other { "" } else { &vf })
+    }
+
+    /// Starts such a host with further keys of the port.
+    fn with_keys(family: &str, keys: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("uplink.sock");
-        let vf = format!("[[port.vf]]\nindex = 2\nfamily = {other:?}\n");
-        let vf = if family == other { "" } else { &vf };
-        let text = format!("[[port]]\nfamily = {family:?}\nvfs = 3\nuplink.stream.listen = {path:?}\n{vf}");
+        let text = format!("[[port]]\nfamily = {family:?}\nvfs = 3\nuplink.stream.listen = {path:?}\n{keys}");
         let live = LiveHost::with(&text);
         let wire = UnixStream::connect(&path).unwrap();
         let mut host = Self { live, wire, _folder: folder };
@@ -68,17 +79,19 @@ impl WiredHost {
         self.wire.write_all(&[&(frame.len() as u32).to_be_bytes(), &frame[..]].concat()).unwrap();
     }
 
-    /// Receives frames from the port until one has this payload.
-    fn wait_for(&mut self, payload: &[u8]) {
+    /// Receives frames from the port until one has this payload. Returns the frames before it.
+    fn wait_for(&mut self, payload: &[u8]) -> Vec<Vec<u8>> {
         self.wire.set_read_timeout(Some(Duration::from_secs(240))).unwrap();
+        let mut frames = Vec::new();
         loop {
             let mut length = [0; 4];
             self.wire.read_exact(&mut length).unwrap();
             let mut frame = vec![0; u32::from_be_bytes(length) as usize];
             self.wire.read_exact(&mut frame).unwrap();
             if frame[14..].starts_with(payload) {
-                return;
+                return frames;
             }
+            frames.push(frame);
         }
     }
 
@@ -325,4 +338,47 @@ fn virtio_guest_answers_arp_for_its_own_address_alone() {
     let mut guest = VirtioGuest::boot(&host.live, 0);
     let from = MacAddress(guest.mac());
     answers_for_its_own_address_alone(&mut host, from, |frame| guest.send_frame(frame));
+}
+
+/// Has the guest of VF 0 send pause frames to their group, to a station and to all. None of them leaves. `send` sends a frame.
+fn pauses_no_station(host: &mut WiredHost, from: MacAddress, mut send: impl FnMut(&[u8])) {
+    for to in [PAUSE, STATION, MacAddress::BROADCAST] {
+        // A switch may strip the tag.
+        for tag in [&[][..], &[0x81, 0, 0, 7]] {
+            send(&[&to.0[..], &from.0, tag, &MAC_CONTROL, &[0, 1, 0xff, 0xff], &[0; 42]].concat());
+        }
+    }
+    send(&[&STATION.0[..], &from.0, &ETHERTYPE, &[7; 46]].concat());
+    let left = host.wait_for(&[7; 46]);
+    let is_control = |frame: &Vec<u8>| [12, 16].iter().any(|at| frame[*at..].starts_with(&MAC_CONTROL));
+    assert!(!left.iter().any(is_control), "{left:x?}");
+    let drops = host.live.show(0).drops;
+    assert_eq!((drops.tx_link_control, drops.tx_blocked), (6, 6));
+}
+
+#[test]
+fn i82576_guest_pauses_no_station() {
+    let mut host = WiredHost::with_keys("82576", OPEN);
+    let mut guest = VfGuest::under_qemu(&host.live, 0);
+    let from = guest.vf.mac();
+    pauses_no_station(&mut host, from, |frame| {
+        guest.vf.transmit(&mut guest.machine, frame, &TxOffload::default()).unwrap();
+        guest.vf.flush(&mut guest.machine);
+    });
+}
+
+#[test]
+fn avf_guest_pauses_no_station() {
+    let mut host = WiredHost::with_keys("avf", OPEN);
+    let (mut machine, mut driver) = avf_guest(&host);
+    let from = driver.mac();
+    pauses_no_station(&mut host, from, |frame| assert!(driver.transmit(&mut machine, 0, frame)));
+}
+
+#[test]
+fn virtio_guest_pauses_no_station() {
+    let mut host = WiredHost::with_keys("virtio", OPEN);
+    let mut guest = VirtioGuest::boot(&host.live, 0);
+    let from = MacAddress(guest.mac());
+    pauses_no_station(&mut host, from, |frame| guest.send_frame(frame));
 }

@@ -46,8 +46,8 @@ pub struct FrameMetadata {
 /// Reason of the switch to drop a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchDropReason {
-    /// The frame is a link-local frame of a guest (to 01:80:c2:00:00:00 to 0f): pause, spanning tree and LACP are for
-    /// switches only. A plane that forwards link-local frames drops only pause frames.
+    /// The frame is a link-local frame of a guest (to 01:80:c2:00:00:00 to 0f), since spanning tree and LACP are for switches
+    /// only, or a MAC control frame to any address. A plane that forwards link-local frames drops pause and MAC control frames.
     LinkControl,
     /// The source address is not the sender's.
     SourceSpoofed,
@@ -165,6 +165,12 @@ impl<const N: usize> SwitchTables<N> {
         }
         let outside = frame.vlan.is_some_and(|tag| !self.vlans.members(tag).meets(sender));
         (self.check_vlan.meets(sender) && outside).then_some(SwitchDropReason::VlanSpoofed)
+    }
+
+    /// Returns true if ports may send no MAC control frame: stations beyond the uplink obey a pause to their own addresses too
+    /// (IEEE 802.3, annex 31B). The only port of a switch may send anything.
+    pub(crate) fn refuses_mac_control(&self) -> bool {
+        self.shared
     }
 
     /// Returns true for a link-local destination that guests' frames must not have (IEEE 802.1Q-2022, table 8-1). A pause

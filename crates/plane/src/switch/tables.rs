@@ -88,7 +88,7 @@ pub struct SwitchTables<const N: usize> {
     pub all: PortSet,
     /// Ports of guests, whose link-local frames are dropped.
     pub guests: PortSet,
-    /// True if link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the
+    /// True if link-local frames of guests, except pause and MAC control frames, are forwarded. The administrator sets this on the
     /// plane, so new tables of a family keep it.
     pub(crate) forwards_link_local: bool,
     /// Guards of the ports' frames, which the administrator sets too.

@@ -5,6 +5,7 @@ mod devices;
 
 use devices::{RecordingWire, SlotDevice, SlotFrame, StreamDevice};
 use plane::frame::{Frame, HEADROOM};
+use plane::guard::GuardedPlane;
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchDropReason, SwitchTables, TagInsertion};
 use plane::uplink::UplinkMode;
@@ -189,6 +190,58 @@ fn group_source_is_spoofed_even_with_a_multicast_filter() {
         assert_eq!(world.send(port(from), &frame).refused, Some(SwitchDropReason::SourceSpoofed));
         assert_eq!(world.counters(from).tx_spoofed, 1);
     }
+}
+
+/// Returns the frame of port `from` to an address with the EtherType of MAC control (IEEE 802.3, 31.4.1.3) behind these VLAN tags.
+fn mac_control(to: [u8; 6], from: u8, tags: &[u8]) -> Vec<u8> {
+    let mut frame = [&to[..], &address(from), tags, &[0x88, 0x08, 0, 1, 0xff, 0xff]].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+/// A station obeys a pause frame to its own address too (IEEE 802.3, annex 31B).
+#[test]
+fn mac_control_frame_of_a_port_is_dropped_to_any_address() {
+    let pause = [0x01, 0x80, 0xc2, 0, 0, 1];
+    for link_local in [false, true] {
+        let mut tables = policy();
+        tables.check_source = PortSet::NONE;
+        let mut world = TwoDevicePlane::new(tables);
+        world.plane.forward_link_local(link_local);
+        let mut sent = 0;
+        for (from, to) in [1, 9]
+            .into_iter()
+            .flat_map(|from| [address(2), address(10), address(99), [0xff; 6], pause].map(|to| (from, to)))
+        {
+            // The second frame of a flow has its remembered decision.
+            assert!(world.send(port(from), &bytes(to, from)).refused.is_none_or(|_| to == pause));
+            world.cable.0.clear();
+            let received = (world.slots.filled.len(), world.stream.bytes.len());
+            // A switch beyond the uplink may strip the tag.
+            for (tags, source) in [(&[][..], from), (&[], 77), (&[0x81, 0, 0, 7], from)] {
+                let refused = world.send(port(from), &mac_control(to, source, tags)).refused;
+                assert_eq!(refused, Some(SwitchDropReason::LinkControl), "{from} to {to:x?}, tags {tags:x?}");
+                sent += 1;
+            }
+            assert_eq!((world.slots.filled.len(), world.stream.bytes.len()), received);
+            assert!(world.cable.0.is_empty());
+        }
+        let counters = [1, 9].map(|n| world.counters(n));
+        assert_eq!(counters.map(|port| port.tx_blocked - port.tx_link_control), [0; 2]);
+        // The frames of another type to the address of pause frames are dropped too.
+        assert_eq!(counters.iter().map(|port| port.tx_link_control).sum::<u64>(), sent + 2);
+    }
+}
+
+#[test]
+fn mac_control_frame_of_the_uplink_or_an_only_port_is_forwarded() {
+    let mut world = TwoDevicePlane::new(policy());
+    world.send(FrameOrigin::Uplink, &mac_control(address(1), 77, &[]));
+    assert_eq!(world.slots.filled.len(), 1);
+    let mut tables = policy();
+    (tables.shared, tables.check_source) = (false, PortSet::NONE);
+    let mut world = TwoDevicePlane::new(tables);
+    assert!(world.send(port(1), &mac_control(address(99), 1, &[])).sent);
 }
 
 #[test]
