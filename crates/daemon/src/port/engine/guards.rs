@@ -170,7 +170,7 @@ mod tests {
     use super::guard;
     use i82576::MacAddress;
     use plane::guard::PortGuard;
-    use policy::VfPolicy;
+    use policy::{FrameGuards, VfPolicy};
 
     #[test]
     fn trust_and_share_mac_lift_the_check_of_claims() {
@@ -180,5 +180,21 @@ mod tests {
         for lifted in [VfPolicy { trust: true, ..default }, VfPolicy { share_mac: true, ..default }] {
             assert!(!guard(&lifted).checks_claims);
         }
+    }
+
+    /// The simulation's `settings_of_a_vf_set_its_guards` shows by frames that the guards reach each family's plane.
+    #[test]
+    fn each_frame_guard_of_a_policy_is_the_planes() {
+        let guard = |guards| guard(&VfPolicy { guards, ..VfPolicy::default() });
+        let (off, none) = (FrameGuards::default(), guard(FrameGuards::default()));
+        assert!(!none.double_tags && !none.dhcp_guard && !none.router_guard && none.ips.is_none());
+        let [qinq, dhcp, router] = [
+            FrameGuards { qinq: true, ..off },
+            FrameGuards { dhcp_guard: true, ..off },
+            FrameGuards { router_guard: true, ..off },
+        ];
+        assert_eq!(guard(qinq), PortGuard { double_tags: true, ..none.clone() });
+        assert_eq!(guard(dhcp), PortGuard { dhcp_guard: true, ..none.clone() });
+        assert_eq!(guard(router), PortGuard { router_guard: true, ..none });
     }
 }

@@ -16,7 +16,8 @@
 //! | `frames`, `numbers` | frames that name their sender and receiver, and the order in which they come |
 //! | `oracles`, `account`, `rates` | checks of a host at rest, of its frames, and of transmit rates |
 //! | `uplink` | stations at the other end of the uplink |
-//! | `tenants` | clients that follow each other on a VF |
+//! | `tenants` | clients that follow each other on a VF, and guards of its frames |
+//! | `guarded` | frames of hostile guests that policies keep back by their contents, and frames to all |
 //! | `policy`, `policies` | policies that an administrator sets, and the frames that may pass |
 
 mod account;

@@ -2,6 +2,7 @@
 //! last one did. `nic` has further tests of the 82576.
 
 mod client;
+mod guards;
 
 use super::families::{SimulatedFamily, configured_mac};
 use super::function::{GuestPlace, SimulatedFunction};
@@ -49,8 +50,13 @@ struct TestPort {
 
 impl TestPort {
     fn open(family: SimulatedFamily) -> Self {
+        Self::open_with(family, "")
+    }
+
+    /// Opens a port with these further keys.
+    fn open_with(family: SimulatedFamily, keys: &str) -> Self {
         let name = family.of_card().name();
-        let config = format!("[[port]]\nfamily = \"{name}\"\nmac = \"02:00:00:00:00:01\"\nvfs = 2\n");
+        let config = format!("[[port]]\nfamily = \"{name}\"\nmac = \"02:00:00:00:00:01\"\nvfs = 2\n{keys}");
         let mut host = SimulatedHost::open(&config, false);
         host.spare();
         Self { host: Rc::new(RefCell::new(host)), family }
