@@ -184,6 +184,16 @@ fn turn_ends_within_a_long_read() {
 }
 
 #[test]
+fn turn_ends_within_a_long_write() {
+    let mut world = PortFixture::open_with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
+    let write = message(1, 10, &[&access(0, 0, 64 * 1024)[..], &[0; 64 * 1024]].concat());
+    let rounds = rounds_until_answered(&mut world, &write, 32);
+    // 16,384 registers, 200 in a round.
+    assert!((80..=95).contains(&rounds), "{rounds}");
+    assert_eq!(world.slot().connection().unwrap().counters().synchronous_writes, 1);
+}
+
+#[test]
 fn skipped_bytes_of_a_message_are_charged() {
     let mut world = PortFixture::open();
     let mut long = message(1, 99, &vec![0; 4 << 20]);
