@@ -92,6 +92,22 @@ fn frame_with_a_spoofed_source_is_dropped_and_counted() {
 }
 
 #[test]
+fn avf_with_spoof_check_sends_into_its_own_vlans_only() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    let vlans = EncodedMessageList::new(&[7]);
+    vfs[0].ask(&mut world.vf(0), VirtchnlRequest::Vlans(true, 1, vlans.list())).unwrap();
+    let [own, foreign] = [7, 8].map(|vlan| {
+        let mut tagged = frame(mac(9).0, 0);
+        tagged.splice(12..12, [0x81, 0, 0, vlan]);
+        tagged
+    });
+    heard(&mut world, &mut vfs, &foreign);
+    heard(&mut world, &mut vfs, &own);
+    assert_eq!(world.cable.0, [own]);
+    assert_eq!(world.plane.as_ref().unwrap().ledger.total(PortIndex::of_field(0)).tx_spoofed, 1);
+}
+
+#[test]
 fn port_vlan_isolates_vfs_and_hides_its_tag_from_guests() {
     let (mut world, mut vfs) =
         three(|vf, policy| policy.vlan = (vf != 1).then_some(PortVlan { id: 5, qos: 0 }));

@@ -144,6 +144,28 @@ fn packet_whose_segments_wait_for_a_rate_counts_once_as_cut() {
 }
 
 #[test]
+fn transmit_rate_limits_the_segments_of_a_virtio_packet() {
+    for mbps in [10, 100, 1_000] {
+        let mut machine = TestMachine::new(&[(false, MODERN)]);
+        let addresses = vec![MacAddress(address(0))];
+        machine.nic.set_rules(0, VfRules { addresses, max_tx_rate: mbps, ..VfRules::default() });
+        assert!(machine.send(0, TSO, &large_packet(0, 9, &[7; 60_000]), &[]));
+        machine.poll(0);
+        let mut now = 0;
+        while let Some(due) = machine.nic.due() {
+            assert!(due.as_nanos() > now);
+            now = due.as_nanos();
+            machine.poll(now);
+        }
+        let sent = &machine.wire.sent;
+        let bits: usize = sent.iter().map(|frame| (frame.len() + 4) * 8).sum();
+        let wanted = bits as u64 * 1_000 / u64::from(mbps);
+        assert_eq!(sent.len(), 42);
+        assert!(now <= wanted && now * 100 >= wanted * 97, "{mbps} Mb/s: {now} ns of {wanted} ns");
+    }
+}
+
+#[test]
 fn packet_with_an_offload_not_negotiated_is_dropped() {
     let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN)]);
     machine.post(1, &[&[1536][..]; 8]);

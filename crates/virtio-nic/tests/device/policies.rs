@@ -151,6 +151,20 @@ fn spoofed_source_address_is_dropped_and_counted() {
 }
 
 #[test]
+fn vf_with_spoof_check_sends_into_its_own_vlans_only() {
+    let (mut machine, mut vlans) = (machine(), VlanIds::new());
+    vlans.insert(7);
+    let vlans = VlanMembership::Guest(Box::new(vlans));
+    machine.nic.set_rules(0, VfRules { spoof_check: true, vlans, ..rules(0) });
+    let [own, foreign] = [7, 8].map(|vlan| tagged(&datagram(0, 9, &[1; 100]), vlan));
+    assert!(machine.send(0, NetHeader::default(), &foreign, &[]));
+    assert!(machine.send(0, NetHeader::default(), &own, &[]));
+    machine.poll(0);
+    assert_eq!(machine.wire.sent, [own]);
+    assert_eq!(machine.plane.ledger.of(PortIndex::of_field(0)).tx_spoofed, 1);
+}
+
+#[test]
 fn vf_with_spoof_check_cannot_use_the_mac_address_of_another() {
     let promised = VfRules { promised: Some(MacAddress(address(1))), ..VfRules::default() };
     for owner in [rules(1), promised] {
