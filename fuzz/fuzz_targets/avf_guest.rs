@@ -4,8 +4,8 @@
 //!
 //! The first byte of the input selects the guest's policy and mapped doorbells. The rest is a list of moves, each a byte with
 //! the kind and then its parameters. Checked: no panic, the honest VFs are neither reset nor left without an answer, their
-//! memory beside their rings and buffers stays as it is, and they still receive each other's frames, which the hostile guest
-//! does not get.
+//! memory beside their rings and buffers stays as it is, and they receive each other's frames and the uplink's, none of which
+//! is ever in the hostile guest's memory.
 #![cfg_attr(not(test), no_main)]
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
@@ -21,7 +21,7 @@ use driver::{DmaHal, Hal};
 use etherparse::PacketBuilder;
 use pcie::Function;
 use policy::{FrameGuards, SourceIps, VfPolicy};
-use softiov_fuzz::FuzzerInput;
+use softiov_fuzz::{FrameMark, FuzzerInput};
 use world::{CardFixture, mac};
 
 #[path = "../../crates/avf-nic/tests/driver_against_card/pages.rs"]
@@ -39,6 +39,16 @@ const SLOTS: u32 = 32;
 /// Bytes of the other VF's memory that no ring and no buffer has, and their value.
 const KEPT: usize = 0x1_0000;
 const KEPT_BYTE: u8 = 0xa5;
+/// Number of a station beyond the uplink.
+const STATION: u8 = 99;
+
+/// Honest guest beside the hostile one.
+struct Neighbour {
+    vf: u8,
+    driver: AvfDriver,
+    /// Offset of the memory that no ring and no buffer has.
+    kept: usize,
+}
 
 /// Sends a mailbox message by a ring of the hostile guest, which is set up again. With `own`, the message's body begins
 /// with the id of the VF's VSI.
@@ -116,7 +126,7 @@ fn send_packet(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<(
 
 /// Returns a TCP or UDP frame of the wire to the hostile guest, from a flow that RSS tells from others.
 fn from_the_wire(address: u8, port: u16) -> Vec<u8> {
-    let link = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 99], mac(0).0);
+    let link = PacketBuilder::ethernet2(mac(STATION).0, mac(0).0);
     let ip = match address & 1 {
         0 => link.ipv4([10, 0, 0, address], [10, 0, 0, 1], 64),
         _ => link.ipv6([address; 16], [1; 16], 64),
@@ -130,8 +140,12 @@ fn from_the_wire(address: u8, port: u16) -> Vec<u8> {
     frame
 }
 
-/// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
-fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
+/// Makes the hostile guest's next move, or lets its neighbours exchange frames. Returns `None` at the end of the fuzzer's input.
+fn make_move(
+    world: &mut CardFixture,
+    input: &mut FuzzerInput<'_>,
+    (neighbours, mark): (&mut [Neighbour; 2], FrameMark),
+) -> Option<()> {
     let [kind] = input.array()?;
     match kind % 9 {
         0 | 1 => {
@@ -168,6 +182,7 @@ fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let frame = vec![0; usize::from(u16::from_le_bytes([low, high])) % 10_000];
             let _ = world.card.receive(0, queue, &frame, &RxDescriptorFields::default(), &mut world.memories);
         }
+        _ if kind & 0x80 != 0 => exchange(world, neighbours, mark),
         _ => {
             world.now = world.now + Duration::from_micros(100);
             world.round();
@@ -190,68 +205,88 @@ fn hostile_policy(first: u8) -> VfPolicy {
     }
 }
 
-/// Takes the frames that an honest guest has received, and returns the last of them.
-fn drain(world: &mut CardFixture, driver: &mut AvfDriver, vf: u8) -> Option<Vec<u8>> {
-    let (mut last, mut into) = (None, [0; 16_384]);
-    while let Some(received) = driver.receive(&mut world.vf(vf), 0, &mut into) {
-        last = Some(into[..received.length].to_vec());
+impl Neighbour {
+    /// Starts the driver of an honest guest, and fills memory that no ring and no buffer has.
+    fn start(world: &mut CardFixture, vf: u8) -> Self {
+        let policy = VfPolicy { mac: Some(mac(vf)), ..VfPolicy::default() };
+        world.with_pf(|pf, side| pf.set_policy(side, vf, policy)).unwrap();
+        let driver = world.start(vf);
+        let kept = world.vf(vf).dma_alloc(KEPT, 4096).unwrap().iova;
+        world.vf(vf).dma_write(kept, &[KEPT_BYTE; KEPT]);
+        Self { vf, driver, kept: kept as usize }
     }
-    driver.receive_done(&mut world.vf(vf));
-    last
+
+    /// Takes the frames that the guest has received.
+    fn drain(&mut self, world: &mut CardFixture) -> Vec<Vec<u8>> {
+        let (mut frames, mut into) = (Vec::new(), [0; 16_384]);
+        while let Some(received) = self.driver.receive(&mut world.vf(self.vf), 0, &mut into) {
+            frames.push(into[..received.length].to_vec());
+        }
+        self.driver.receive_done(&mut world.vf(self.vf));
+        frames
+    }
+
+    /// Checks that the guest was not reset, is answered, and has the memory that it had.
+    fn check(&mut self, world: &mut CardFixture) {
+        let Self { vf, driver, kept } = self;
+        assert!(!driver.was_reset(&mut world.vf(*vf)), "VF {vf} was reset");
+        assert!(driver.statistics(&mut world.vf(*vf)).is_ok(), "VF {vf} is not answered");
+        let memory = &world.memories.of(Function::Vf(*vf))[*kept..][..KEPT];
+        assert!(memory.iter().all(|byte| *byte == KEPT_BYTE), "a stray write in VF {vf}'s memory");
+    }
 }
 
-/// Starts the driver of an honest guest, and marks memory that no ring and no buffer has. Returns the mark's place.
-fn start_neighbour(world: &mut CardFixture, vf: u8) -> (AvfDriver, usize) {
-    let policy = VfPolicy { mac: Some(mac(vf)), ..VfPolicy::default() };
-    world.with_pf(|pf, side| pf.set_policy(side, vf, policy)).unwrap();
-    let driver = world.start(vf);
-    let kept = world.vf(vf).dma_alloc(KEPT, 4096).unwrap().iova;
-    world.vf(vf).dma_write(kept, &[KEPT_BYTE; KEPT]);
-    (driver, kept as usize)
-}
-
-/// Checks that an honest guest was not reset, is answered, and has the memory that it had.
-fn check_neighbour(world: &mut CardFixture, driver: &mut AvfDriver, vf: u8, kept: usize) {
-    assert!(!driver.was_reset(&mut world.vf(vf)), "VF {vf} was reset");
-    assert!(driver.statistics(&mut world.vf(vf)).is_ok(), "VF {vf} is not answered");
-    let memory = &world.memories.of(Function::Vf(vf))[kept..][..KEPT];
-    assert!(memory.iter().all(|byte| *byte == KEPT_BYTE), "a stray write in VF {vf}'s memory");
+/// Sends marked frames to both neighbours, from each other and from the uplink. Checks that they get exactly these, and that the
+/// hostile guest, which may be in any state, gets none.
+fn exchange(world: &mut CardFixture, neighbours: &mut [Neighbour; 2], mark: FrameMark) {
+    // Frames of the hostile guest may otherwise fill the neighbours' rings.
+    world.round();
+    for neighbour in &mut *neighbours {
+        _ = neighbour.drain(world);
+    }
+    for (from, to) in [(1, 2), (STATION, 2), (2, 1), (STATION, 1)] {
+        let frame = mark.frame(mac(to), mac(from));
+        match neighbours.iter_mut().find(|neighbour| neighbour.vf == from) {
+            Some(sender) => assert!(sender.driver.transmit(&mut world.vf(from), 0, &frame)),
+            None => world.cable.1.push_back(frame.clone()),
+        }
+        world.round();
+        for neighbour in &mut *neighbours {
+            let expected = if neighbour.vf == to { std::slice::from_ref(&frame) } else { &[] };
+            let (vf, received) = (neighbour.vf, neighbour.drain(world));
+            assert!(received == expected, "from {from} to VF {to}: VF {vf} has {} frames", received.len());
+        }
+    }
+    let found = mark.position(world.memories.of(Function::Vf(0)));
+    assert_eq!(found, None, "the hostile guest has a neighbour's frame in its memory");
 }
 
 /// Runs the target on one input.
 fn run(data: &[u8]) {
-    let mut input = FuzzerInput(data);
+    let (mut input, mark) = (FuzzerInput(data), FrameMark::of(data));
     let [first] = input.array().unwrap_or_default();
     let mut world = CardFixture::new(3).across_a_plane();
     if first & 8 != 0 {
         assert!(world.with_pf(|pf, side| pf.set_pairs(side, 0, 4, 16)));
     }
     _ = world.start(0);
-    let mut neighbours = [1, 2].map(|vf| start_neighbour(&mut world, vf));
+    let mut neighbours = [1, 2].map(|vf| Neighbour::start(&mut world, vf));
     if first & 2 != 0 {
         world.map(0);
     }
     world.with_pf(|pf, side| pf.set_policy(side, 0, hostile_policy(first))).unwrap();
-    while make_move(&mut world, &mut input).is_some() {
-        for (vf, (driver, _)) in (1..).zip(&mut neighbours) {
-            _ = drain(&mut world, driver, vf);
+    while make_move(&mut world, &mut input, (&mut neighbours, mark)).is_some() {
+        for neighbour in &mut neighbours {
+            _ = neighbour.drain(&mut world);
         }
     }
+    exchange(&mut world, &mut neighbours, mark);
     // Packets of a limited VF would arrive between the neighbours' frames.
     world.card.function_level_reset(0);
     world.now = world.now + Duration::from_millis(100);
     world.round();
-    for (vf, (driver, kept)) in (1..).zip(&mut neighbours) {
-        check_neighbour(&mut world, driver, vf, *kept);
-        _ = drain(&mut world, driver, vf);
+    for neighbour in &mut neighbours {
+        neighbour.check(&mut world);
     }
-    let before = world.card.statistics(0);
-    for (from, to) in [(1, 2), (2, 1)] {
-        let frame = [&mac(to).0[..], &mac(from).0, &[0x88, 0xb5], &[from; 286]].concat();
-        assert!(neighbours[usize::from(from) - 1].0.transmit(&mut world.vf(from), 0, &frame));
-        world.round();
-        let received = drain(&mut world, &mut neighbours[usize::from(to) - 1].0, to);
-        assert_eq!(received, Some(frame), "from VF {from} to VF {to}");
-    }
-    assert_eq!(world.card.statistics(0), before, "the hostile guest gets a neighbour's frame");
+    exchange(&mut world, &mut neighbours, mark);
 }

@@ -1,12 +1,13 @@
 //! A hostile guest with a VF of an 82576 beside two neighbours, on a port that a PF has set up.
 //!
 //! The first byte of the input selects a rate limit and mapped doorbells. The rest is a list of moves, each a byte with the
-//! kind and then its parameters: registers, memory, descriptors, frames from the wire, resets, time. Checked: no panic,
-//! bounded memory requests, none in a neighbour's name outside of its rings and buffers, memory of the neighbours that only
-//! frames change, and neighbours that still receive each other's frames, which the hostile guest does not get.
+//! kind and then its parameters: registers, memory, descriptors, frames from the wire, resets, time, and frames of the
+//! neighbours. Checked: no panic, bounded memory requests, none in a neighbour's name outside of its rings and buffers, memory
+//! of the neighbours that only frames change, and neighbours that receive each other's frames and the wire's, none of which is
+//! ever in the hostile guest's memory.
 #![cfg_attr(not(test), no_main)]
 
-use common::{BASE, CardFixture, MemoryRequest, RX_RING, SIZE, TX_RING, mac, plain, tcp};
+use common::{BASE, CardFixture, MemoryRequest, RX_RING, SIZE, TX_RING, mac, packet, plain, tcp};
 use i82576::bits::{ctrl, rttbcnrc};
 use i82576::config::EXPRESS;
 use i82576::register::{self as r, rx, tx, vf};
@@ -14,7 +15,7 @@ use i82576::window;
 use pcie::Function::{self, Vf};
 use pcie::capability::express;
 use pcie::config::offset;
-use softiov_fuzz::{FuzzerInput, transmit_descriptor};
+use softiov_fuzz::{FrameMark, FuzzerInput, transmit_descriptor};
 
 #[path = "../../crates/nic/tests/card/common/mod.rs"]
 mod common;
@@ -29,6 +30,10 @@ const SECRET_BYTE: u8 = 0xa5;
 
 /// Offset of the packets to send in the hostile guest's memory.
 const PACKETS: u64 = BASE + 0x6_0000;
+/// Most polls in which the card has to finish its work before frames of the neighbours must arrive.
+const POLLS: usize = 64;
+/// Number of a station on the wire.
+const STATION: u8 = 9;
 
 /// Asserts that a memory request of the card is allowed: any of VF 0, and those in a neighbour's rings and buffers.
 fn check_request(request: &MemoryRequest) {
@@ -82,7 +87,7 @@ fn reset(bench: &mut CardFixture, by_vmm: bool) {
 }
 
 /// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
-fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
+fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>, mark: FrameMark) -> Option<()> {
     let [kind] = input.array()?;
     match kind % 14 {
         0..3 => {
@@ -113,8 +118,8 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
         9 => {
             let [to, length, shape] = input.array()?;
             let frame = match shape % 3 {
-                0 => plain(mac(to % 4), mac(9), usize::from(length) * 40),
-                1 => tcp(mac(to % 4), mac(9), &vec![length; usize::from(length) * 8]),
+                0 => plain(mac(to % 4), mac(STATION), usize::from(length) * 40),
+                1 => tcp(mac(to % 4), mac(STATION), &vec![length; usize::from(length) * 8]),
                 _ => input.bytes(length.into()).to_vec(),
             };
             bench.world.wire.incoming.push_back(frame);
@@ -132,6 +137,7 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let at = PACKETS + (u64::from(slot) << 8);
             bench.vf(0).poke(at, &packet);
         }
+        _ if kind & 0x80 != 0 => _ = exchange(bench, mark),
         _ => drop(bench.poll_once()),
     }
     Some(())
@@ -146,13 +152,56 @@ fn drain(bench: &mut CardFixture, vf: u8) -> Vec<Vec<u8>> {
 }
 
 /// Checks the card's memory requests since the last call.
-fn check_requests(bench: &mut CardFixture) {
+fn check_log(bench: &mut CardFixture) {
     let log = std::mem::take(&mut bench.world.bus.log);
     assert!(log.len() < 100_000, "{} memory requests", log.len());
     log.iter().for_each(check_request);
+}
+
+/// Checks the card's memory requests since the last call, and takes the frames that the neighbours have received.
+fn check_requests(bench: &mut CardFixture) {
+    check_log(bench);
     (1..3).for_each(|vf| drop(drain(bench, vf)));
     // A test's own receive ring is no request of the card.
     bench.world.bus.log.clear();
+}
+
+/// Polls the card until it has no more work at this time. Returns false if it still has work.
+fn finish(bench: &mut CardFixture) -> bool {
+    (0..POLLS).any(|_| {
+        let has_more = bench.poll_once().more;
+        check_log(bench);
+        !has_more
+    })
+}
+
+/// Sends marked frames to both neighbours, from each other and from the wire, and checks that the hostile guest gets none. It may
+/// be in any state. The neighbours get exactly these frames if the card has no other work. Returns false if it has.
+fn exchange(bench: &mut CardFixture, mark: FrameMark) -> bool {
+    // Frames of the hostile guest may otherwise fill the neighbours' rings.
+    let mut is_idle = finish(bench);
+    (1..3).for_each(|vf| drop(drain(bench, vf)));
+    for (from, to) in [(1, 2), (STATION, 2), (2, 1), (STATION, 1)] {
+        let frame = mark.frame(mac(to), mac(from));
+        if from == STATION {
+            bench.world.wire.incoming.push_back(frame.clone());
+        } else {
+            let address = bench.vf(from).place(&frame);
+            bench.vf(from).put(packet(address, frame.len() as u16).emit());
+            bench.vf(from).ring();
+        }
+        is_idle &= finish(bench);
+        let [received, others] = [to, 3 - to].map(|vf| drain(bench, vf));
+        assert!(!is_idle || received == [frame], "from {from} to VF {to}: {} frames", received.len());
+        assert!(
+            others.iter().all(|other| mark.position(other).is_none()),
+            "VF {to}'s frame is in the other VF"
+        );
+    }
+    bench.world.bus.log.clear();
+    let found = mark.position(bench.world.bus.memory(Vf(0)));
+    assert_eq!(found, None, "the hostile guest has a neighbour's frame in its memory");
+    is_idle
 }
 
 /// Stops the hostile guest, as its host does: pending packets of a limited VF would arrive later.
@@ -168,7 +217,7 @@ fn stop(bench: &mut CardFixture) {
 }
 
 fn run(data: &[u8]) {
-    let mut input = FuzzerInput(data);
+    let (mut input, mark) = (FuzzerInput(data), FrameMark::of(data));
     let [first] = input.array().unwrap_or_default();
     let mut bench = CardFixture::new(3);
     (0..3).for_each(|vf| bench.vf(vf).start());
@@ -182,22 +231,17 @@ fn run(data: &[u8]) {
         bench.map(0);
     }
     bench.world.bus.log.clear();
-    while make_move(&mut bench, &mut input).is_some() {
+    while make_move(&mut bench, &mut input, mark).is_some() {
         check_requests(&mut bench);
     }
+    exchange(&mut bench, mark);
     stop(&mut bench);
-    for (from, to) in [(1, 2), (2, 1)] {
-        let frame = plain(mac(to), mac(from), 300);
-        bench.vf(from).send(&frame);
-        let log = std::mem::take(&mut bench.world.bus.log);
-        log.iter().for_each(check_request);
-        let hostile = log.iter().find(|request| request.function == Vf(0) && request.length == frame.len());
-        assert_eq!(hostile, None, "the hostile guest gets a neighbour's frame");
-        assert_eq!(drain(&mut bench, to), [frame], "from VF {from} to VF {to}");
-        let secret = bench.vf(from).peek(SECRET.start, (SECRET.end - SECRET.start) as usize);
+    assert!(exchange(&mut bench, mark), "the card has work for a guest that is stopped");
+    for vf in [1, 2] {
+        let secret = bench.vf(vf).peek(SECRET.start, (SECRET.end - SECRET.start) as usize);
         assert!(secret.iter().all(|byte| *byte == SECRET_BYTE));
         for block in [vf::RX_BLOCK + rx::RXDCTL, vf::TX_BLOCK + tx::TXDCTL] {
-            assert_ne!(bench.vf(to).read(block) & i82576::bits::dctl::ENABLE, 0, "a queue of VF {to} is off");
+            assert_ne!(bench.vf(vf).read(block) & i82576::bits::dctl::ENABLE, 0, "a queue of VF {vf} is off");
         }
     }
     assert!(bench.world.bus.memory(Vf(1)).len() == SIZE);

@@ -2,16 +2,19 @@
 //!
 //! The first six bytes of the input select the guests' features and ring formats. The rest is a list of moves, each a byte with the
 //! kind and then its parameters: actions of a conversation, and writes to the first guest's memory, which may also change during
-//! the card's accesses, or lose pages. Checked: no panic, a number of accesses in proportion to the frames that were counted, and
-//! honest guests without a fault, who get all their chains back.
+//! the card's accesses, or lose pages. Checked: no panic, a number of accesses in proportion to the frames that were counted,
+//! honest guests without a fault, who get all their chains back, and receive each other's frames and the uplink's, none of which
+//! is in the hostile guest's memory.
 #![cfg_attr(not(test), no_main)]
 
 use conversation::{ConversationAction, GuestConversation, VFS};
 use driver::store;
 use machine::{POSTED, RING};
 use plane::PortIndex;
-use softiov_fuzz::FuzzerInput;
-use virtio_nic::RingStartParameters;
+use softiov_fuzz::{FrameMark, FuzzerInput};
+use units::MacAddress;
+use virtio::net::NetHeader;
+use virtio_nic::{RingStartParameters, VfRules};
 
 #[path = "../../crates/virtio-nic/tests/device/bus.rs"]
 mod bus;
@@ -29,6 +32,8 @@ mod packets;
 const MOST_ACCESSES: u64 = 1_500;
 /// Number of frames that are counted for a poll without a frame: each ring is looked at.
 const RINGS: u64 = 40;
+/// Number of a station beyond the uplink.
+const STATION: u8 = 9;
 
 /// Returns the Ethernet address of VF `n`.
 fn address(n: u8) -> [u8; 6] {
@@ -162,11 +167,51 @@ fn counted(conversation: &mut GuestConversation) -> u64 {
     (0..VFS).map(count).sum()
 }
 
+/// Gives each VF its own address only, and lifts the administrator's other rules, by which the hostile guest may get frames of
+/// others.
+fn set_plain_rules(conversation: &mut GuestConversation) {
+    for vf in 0..VFS {
+        let rules = VfRules { addresses: vec![MacAddress(address(vf))], ..VfRules::default() };
+        conversation.machine.nic.set_rules(vf, rules);
+    }
+    conversation.perform(&ConversationAction::Mirror(false));
+}
+
+/// Starts the honest drivers again, and sends marked frames to them, from each other and from the uplink. Checks that they get
+/// exactly these, and that the hostile guest, whose rings are in any state, gets none.
+fn exchange(conversation: &mut GuestConversation, mark: FrameMark) {
+    for vf in 1..VFS {
+        conversation.perform(&ConversationAction::Ring(vf, 0, 6));
+        for pair in 0..conversation.machine.pairs(vf) {
+            conversation.perform(&ConversationAction::Post { vf, pair, shape: 2, count: 3 });
+        }
+    }
+    conversation.frames.clear();
+    let mut sent = [(1, 2), (STATION, 2), (2, 1), (STATION, 1)].map(|(from, to)| {
+        let frame = mark.frame(MacAddress(address(to)), MacAddress(address(from)));
+        if from == STATION {
+            conversation.machine.wire.arriving.push_back(frame.clone());
+        } else {
+            let chain = conversation.machine.place(from, NetHeader::default(), &frame, &[]);
+            assert!(conversation.machine.make_available(from, 1, &chain));
+        }
+        frame
+    });
+    assert_eq!(conversation.end(), 0, "an honest guest waits for its chains");
+    let frames = conversation.frames.iter().flatten();
+    let mut received: Vec<_> = frames.map(|(_, bytes, _)| bytes.clone()).collect();
+    sent.sort();
+    received.sort();
+    assert!(received == sent, "the honest guests have {} frames", received.len());
+    let found = mark.position(&conversation.machine.bus.memories[0]);
+    assert_eq!(found, None, "the hostile guest has a neighbour's frame in its memory");
+}
+
 softiov_fuzz::target!(run);
 
 /// Runs the target on one input.
 fn run(data: &[u8]) {
-    let mut input = FuzzerInput(data);
+    let (mut input, mark) = (FuzzerInput(data), FrameMark::of(data));
     let [a, b, c, d, e, f] = input.array().unwrap_or_default();
     let mut conversation = GuestConversation::new([[a, b], [c, d], [e, f]].map(u16::from_le_bytes));
     conversation.first_honest = 1;
@@ -188,7 +233,9 @@ fn run(data: &[u8]) {
         );
     }
     conversation.machine.bus.turmoil = None;
+    set_plain_rules(&mut conversation);
     assert_eq!(conversation.end(), 0, "an honest guest waits for its chains");
+    exchange(&mut conversation, mark);
     for vf in 1..VFS {
         let faults = conversation.machine.nic.counters(vf).expect("the VF exists").faults;
         assert_eq!((faults, conversation.machine.stray_byte(vf)), (0, None), "VF {vf}");

@@ -10,11 +10,13 @@ mod corpus;
 pub mod flows;
 mod i82576;
 mod input;
+mod mark;
 pub mod source;
 pub mod stations;
 
 pub use self::i82576::transmit_descriptor;
 pub use input::FuzzerInput;
+pub use mark::FrameMark;
 
 #[doc(hidden)]
 pub use libfuzzer_sys;
