@@ -25,26 +25,43 @@ macro_rules! kept {
     };
 }
 
+/// Check of an input as a state of a kind, which has the bodies of the kind's kept states.
+type StateCheck = fn(u8, &[Vec<u8>], &[u8]);
+
 /// Kind of saved state: the bodies of its kept states, the versions in order, and the check of an input.
 struct StateKind {
     bodies: Vec<Vec<u8>>,
-    check: fn(u8, &[Vec<u8>], &[u8]),
+    check: StateCheck,
+}
+
+impl StateKind {
+    /// Returns the kind of the states of type `T`.
+    ///
+    /// # Panics
+    /// If a version of the type has no kept state: the last body would be read as one of the newest version.
+    fn of<T: SavedState>(bodies: Vec<Vec<u8>>, check: StateCheck) -> Self {
+        let kind = T::KIND.escape_ascii();
+        assert_eq!(bodies.len(), T::VERSION as usize, "kept states and versions of the kind {kind}");
+        Self { bodies, check }
+    }
 }
 
 /// All kinds of saved states.
 static KINDS: LazyLock<Vec<StateKind>> = LazyLock::new(|| {
-    let kind = |bodies, check| StateKind { bodies, check };
     vec![
-        kind(
+        StateKind::of::<CardState>(
             vec![kept!("card-v1"), kept!("card-v2"), kept!("card-v3"), kept!("card-v4")],
             check::<CardState>,
         ),
-        kind(
+        StateKind::of::<I82576PortState>(
             vec![kept!("port-v1"), kept!("port-v2"), kept!("port-v3"), kept!("port-v4")],
             check::<I82576PortState>,
         ),
-        kind(vec![kept!("soft-v1"), kept!("soft-v2")], check::<PortSoftwareState>),
-        kind(
+        StateKind::of::<PortSoftwareState>(
+            vec![kept!("soft-v1"), kept!("soft-v2")],
+            check::<PortSoftwareState>,
+        ),
+        StateKind::of::<AvfPortState>(
             vec![
                 kept!("avfs-v1"),
                 kept!("avfs-v2"),
@@ -55,13 +72,16 @@ static KINDS: LazyLock<Vec<StateKind>> = LazyLock::new(|| {
             ],
             check::<AvfPortState>,
         ),
-        kind(vec![kept!("vios-v1")], check_virtio),
-        kind(vec![kept!("mixd-v1")], check::<MixedPortState>),
-        kind(vec![kept!("func-v1")], check::<VirtualFunctionState>),
-        kind(vec![kept!("cnts-v1")], check::<PortCounterTotals>),
-        kind(vec![kept!("adrs-v1")], check::<HeldAddresses>),
-        kind(vec![kept!("vhst-v1")], check::<VhostClientState>),
-        kind(vec![kept!("stns-v1")], check::<SavedStations>),
+        StateKind::of::<VirtioPortState>(vec![kept!("vios-v1")], check_virtio),
+        StateKind::of::<MixedPortState>(vec![kept!("mixd-v1")], check::<MixedPortState>),
+        StateKind::of::<VirtualFunctionState>(vec![kept!("func-v1")], check::<VirtualFunctionState>),
+        StateKind::of::<PortCounterTotals>(vec![kept!("cnts-v1")], check::<PortCounterTotals>),
+        StateKind::of::<HeldAddresses>(vec![kept!("adrs-v1")], check::<HeldAddresses>),
+        StateKind::of::<VhostClientState>(
+            vec![kept!("vhst-v1"), kept!("vhst-v2")],
+            check::<VhostClientState>,
+        ),
+        StateKind::of::<SavedStations>(vec![kept!("stns-v1")], check::<SavedStations>),
     ]
 });
 
