@@ -1,4 +1,5 @@
-//! Configuration spaces: the PF's and a VF's in the 82576, and the whole one that a VF's guest sees, with its MSI-X table.
+//! Configuration spaces: the PF's and a VF's in the 82576, and the whole ones that guests of an 82576's VF and of an AVF see, with
+//! their MSI-X tables. A virtio device has the configuration space of its VMM.
 //!
 //! The input is a list of accesses: which space, read or write, any offset, up to 8 bytes; or a message, a reset, a save.
 //! Checked: no panic, ids and capability list that no write changes, a message only while MSI-X is enabled and its vector
@@ -19,10 +20,14 @@ const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x400
 const IDS: u64 = 0;
 const CAPABILITIES: u64 = 0x34;
 
-/// Returns a VF as its guest sees it.
-fn guest_vf() -> VirtualFunction {
-    let identity = FunctionIds { device: 0x10ca, ..config::identity() };
-    VirtualFunction::new(VfIndex::new(0).expect("VF 0 exists"), Rid(0x0280), identity, BARS)
+/// Returns a VF of the 82576 and an AVF as their guests see them.
+fn guest_vfs() -> [VirtualFunction; 2] {
+    let (vf, identity) =
+        (VfIndex::new(0).expect("VF 0 exists"), FunctionIds { device: 0x10ca, ..config::identity() });
+    [
+        VirtualFunction::new(vf, Rid(0x0280), identity, BARS),
+        VirtualFunction::of(vf, Rid(0x0280), avf::config::space()),
+    ]
 }
 
 fn word(vf: &VirtualFunction, at: u64) -> [u8; 4] {
@@ -32,9 +37,12 @@ fn word(vf: &VirtualFunction, at: u64) -> [u8; 4] {
 }
 
 /// Makes the next access. Returns `None` at the end of the fuzzer's input.
-fn access(nic: &mut Nic, vf: &mut VirtualFunction, input: &mut FuzzerInput<'_>) -> Option<()> {
+fn access(nic: &mut Nic, vfs: &mut [VirtualFunction; 2], input: &mut FuzzerInput<'_>) -> Option<()> {
     let [kind, low, high] = input.array()?;
     let at = u16::from_le_bytes([low, high]);
+    // The highest bit of an offset, which no register has, selects the AVF.
+    let family = usize::from(high >> 7);
+    let vf = &mut vfs[family];
     let size = 1 + kind / 16 % 8;
     let function = [Function::Pf, Function::Vf(0), Function::Vf(7)][usize::from(low % 3)];
     match kind % 10 {
@@ -44,20 +52,20 @@ fn access(nic: &mut Nic, vf: &mut VirtualFunction, input: &mut FuzzerInput<'_>) 
         }
         2 => {
             let bytes: [u8; 8] = input.array()?;
-            vf.msix_write(at.into(), &bytes[..usize::from(size)]);
+            vf.msix_write((at & 0x7fff).into(), &bytes[..usize::from(size)]);
         }
-        3 => vf.msix_read(at.into(), &mut [0; 8][..usize::from(size)]),
+        3 => vf.msix_read((at & 0x7fff).into(), &mut [0; 8][..usize::from(size)]),
         4 => {
             let before = vf.endpoint().msix();
-            let sent = vf.signal(at % 4);
+            let sent = vf.signal(at % [4, 20][family]);
             assert!(sent.is_none() || before.is_some_and(|control| control.enabled), "{sent:?}");
         }
         5 => while vf.release().is_some() {},
         6 if kind & 0x80 != 0 => vf.reset(),
         6 => {
-            let mut again = guest_vf();
+            let again = &mut guest_vfs()[family];
             assert!(again.load(&vf.save()), "a saved VF loads");
-            assert_eq!(&again, vf);
+            assert_eq!(again, vf);
         }
         7 => {
             let value = u32::from_le_bytes(input.array()?);
@@ -80,12 +88,13 @@ fn access(nic: &mut Nic, vf: &mut VirtualFunction, input: &mut FuzzerInput<'_>) 
 
 fn run(data: &[u8]) {
     let mut nic = Nic::new(NicConfig { mac: backplane::PORT_MAC, iov: true, loopback: None });
-    let mut vf = guest_vf();
-    let (ids, capabilities) = (word(&vf, IDS), word(&vf, CAPABILITIES));
+    let mut vfs = guest_vfs();
+    let fixed = |vf: &VirtualFunction| (word(vf, IDS), word(vf, CAPABILITIES));
+    let of_vfs = vfs.each_ref().map(fixed);
     let of_pf = nic.config_read(Function::Pf, offset::VENDOR, 4);
     let mut input = FuzzerInput(data);
-    while access(&mut nic, &mut vf, &mut input).is_some() {
-        assert_eq!((word(&vf, IDS), word(&vf, CAPABILITIES)), (ids, capabilities));
+    while access(&mut nic, &mut vfs, &mut input).is_some() {
+        assert_eq!(vfs.each_ref().map(fixed), of_vfs);
         assert_eq!(nic.config_read(Function::Pf, offset::VENDOR, 4), of_pf);
     }
 }
