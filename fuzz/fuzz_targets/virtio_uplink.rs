@@ -115,10 +115,8 @@ fn flow(world: &mut World, input: &mut FuzzerInput<'_>) -> Option<()> {
         (Some(packet), 0 | 1) => world.arrive_uncut(&flow, packet),
         (_, 2) => {
             let other = TcpFlow { port: 2, ..flow }.segments();
-            world.arrive_in_segments(
-                &flow,
-                flow.segments().into_iter().zip(other).flat_map(|(a, b)| [a, b]).collect(),
-            );
+            let segments = flow.segments().into_iter().zip(other).flat_map(|(a, b)| [a, b]);
+            world.arrive_in_segments(&flow, &segments.collect::<Vec<_>>());
         }
         _ => {
             let mut segments = flow.segments();
@@ -127,7 +125,7 @@ fn flow(world: &mut World, input: &mut FuzzerInput<'_>) -> Option<()> {
                 let at = usize::from(a) % segments.len();
                 *segments[at].last_mut()? ^= 0x40;
             }
-            world.arrive_in_segments(&flow, segments);
+            world.arrive_in_segments(&flow, &segments);
         }
     }
     Some(())

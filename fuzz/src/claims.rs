@@ -32,6 +32,7 @@ pub struct VfClaims {
 /// Claims of all VFs, and the stations beyond the uplink.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimsModel {
+    /// Claims of each VF.
     pub vfs: [VfClaims; VFS],
     /// Epoch in which each station was last seen.
     seen: BTreeMap<MacAddress, u64>,

@@ -14,8 +14,11 @@ const FIRST: u32 = u32::MAX - 5_000;
 /// Flow of TCP bytes from a station.
 #[derive(Debug, Clone, Copy)]
 pub struct TcpFlow {
+    /// Source address.
     pub from: MacAddress,
+    /// Destination address.
     pub to: MacAddress,
+    /// True for IPv6, false for IPv4.
     pub is_ipv6: bool,
     /// True for frames of VLAN 7.
     pub is_tagged: bool,
@@ -23,6 +26,7 @@ pub struct TcpFlow {
     pub port: u16,
     /// Number of payload bytes.
     pub length: usize,
+    /// Payload bytes of a segment.
     pub mss: u16,
     /// True if the last segment has PSH.
     pub pushes: bool,

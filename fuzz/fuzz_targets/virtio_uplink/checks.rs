@@ -70,7 +70,7 @@ impl World {
     }
 
     /// Checks that the VFs that have a flow's address got its frames in their order, and all of them if each has room.
-    pub(crate) fn check_flow(&self, flow: &TcpFlow, frames: Vec<Vec<u8>>, outcome: &Outcome) {
+    pub(crate) fn check_flow(&self, flow: &TcpFlow, frames: &[Vec<u8>], outcome: &Outcome) {
         for (vf, received) in outcome.received.iter().enumerate().filter(|_| !flow.to.is_group()) {
             let strips = self.policy(vf).has(VfSettings::PORT_VLAN);
             let gets = self.claims.vfs[vf].present.contains(&flow.to) && (flow.is_tagged || !strips);

@@ -261,11 +261,11 @@ impl World {
         self.claims.note(flow.from);
         self.machine.wire.large = Some(packet);
         let outcome = self.settle();
-        self.check_flow(flow, flow.segments(), &outcome);
+        self.check_flow(flow, &flow.segments(), &outcome);
     }
 
     /// Lets a flow arrive in segments.
-    pub(crate) fn arrive_in_segments(&mut self, flow: &TcpFlow, segments: Vec<Vec<u8>>) {
+    pub(crate) fn arrive_in_segments(&mut self, flow: &TcpFlow, segments: &[Vec<u8>]) {
         self.claims.note(flow.from);
         self.machine.wire.arriving.extend(segments.iter().cloned());
         let outcome = self.settle();

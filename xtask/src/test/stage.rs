@@ -20,9 +20,9 @@ use crate::{explore, instructions, metadata, tidy};
 
 /// Cargo argument that selects all targets of `tests/`; `--all-targets` leaves out those with `test = false`.
 const UNRUN_TOO: &str = "--test *";
-/// Arguments of cargo for the tests of the fuzz targets, which replay kept inputs. The targets are a workspace of their own;
-/// here they are built without the fuzzer, which needs a C++ compiler and a nightly one.
-const FUZZ_TARGETS: &str = "test --quiet --locked --manifest-path fuzz/Cargo.toml --no-default-features --lib --bins --target-dir target/fuzz";
+/// Arguments of cargo for the fuzz targets, a workspace of their own. Here they are built without the fuzzer, which needs a C++
+/// compiler and a nightly one. Their tests replay kept inputs.
+const FUZZ_TARGETS: &str = "--quiet --locked --manifest-path fuzz/Cargo.toml --no-default-features --lib --bins --target-dir target/fuzz";
 
 /// Arguments of cargo that check the bounds of `cargo xtask prove`, a workspace of their own.
 const PROOFS: &str = "check --quiet --locked --manifest-path proofs/Cargo.toml --target-dir target/proofs";
@@ -162,11 +162,15 @@ impl TestStage {
     pub(super) fn run(self, context: &TestWorkspace) -> Result<TestTally> {
         match self {
             Self::Setup => setup::run(),
-            Self::Fmt => check(&mut [cargo(context, "fmt --all --check")]),
+            Self::Fmt => check(&mut [
+                cargo(context, "fmt --all --check"),
+                cargo(context, "fmt --manifest-path fuzz/Cargo.toml --check"),
+            ]),
             Self::Tidy => tidy(),
             Self::Clippy => check(&mut [
                 cargo(context, "clippy --workspace --all-targets -- --deny warnings"),
                 cargo(context, &format!("clippy --workspace {UNRUN_TOO} -- --deny warnings")),
+                cargo(context, &format!("clippy {FUZZ_TARGETS} --tests -- --deny warnings")),
             ]),
             Self::Unit => unit_tests(context),
             Self::Doc => {
@@ -180,7 +184,7 @@ impl TestStage {
             Self::Build => check(&mut [
                 cargo(context, "test --workspace --no-run"),
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
-                cargo(context, &format!("{FUZZ_TARGETS} --no-run")),
+                cargo(context, &format!("test {FUZZ_TARGETS} --no-run")),
                 cargo(context, PROOFS),
                 cargo(context, &format!("{MODELS} --no-run")),
             ]),
@@ -277,7 +281,7 @@ fn test_all(context: &TestWorkspace) -> Result<TestTally> {
     // The output of tests that pass is wanted for what they say they skipped.
     let mut all = cargo(context, "test --workspace --no-fail-fast -- --show-output");
     let tests = test(all.envs(MALLOC), OutputVisibility::FailedTests)?;
-    let mut replays = cargo(context, &format!("{FUZZ_TARGETS} --no-fail-fast -- --show-output"));
+    let mut replays = cargo(context, &format!("test {FUZZ_TARGETS} --no-fail-fast -- --show-output"));
     let replays = test(replays.envs(MALLOC), OutputVisibility::FailedTests)?;
     let mut models = cargo(context, &format!("{MODELS} -- --show-output"));
     let models = test(&mut models, OutputVisibility::FailedTests)?;
