@@ -11,6 +11,15 @@ use super::session::{FuzzFolders, kept};
 const MOST: usize = 16;
 const LONGEST: u64 = 400;
 
+/// Code that the chosen inputs of a target reach together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CoverMeasure {
+    /// Edges between pieces of code.
+    Edges,
+    /// Edges, each with the magnitude of its count: a loop of four passes is another than one of two.
+    EdgesAndCounts,
+}
+
 /// Chooses inputs among those that earlier runs of a target have found, and writes the target's kept corpus.
 pub(super) fn keep(folders: &FuzzFolders<'_>, target: &str) -> Result<()> {
     let corpus = folders.corpus(target)?;
@@ -21,7 +30,7 @@ pub(super) fn keep(folders: &FuzzFolders<'_>, target: &str) -> Result<()> {
             fs::copy(entry.path(), small.path().join(entry.file_name()))?;
         }
     }
-    let inputs = smallest_cover(folders, target, small.path())?;
+    let inputs = smallest_cover(folders, target, small.path(), CoverMeasure::EdgesAndCounts)?;
     // Evenly among the lengths: long inputs reach the most, and short ones are easy to read.
     let count = inputs.len();
     let inputs: Vec<_> = match count {
@@ -38,10 +47,19 @@ pub(super) fn keep(folders: &FuzzFolders<'_>, target: &str) -> Result<()> {
 ///
 /// # Errors
 /// The target crashes with an input.
-pub(super) fn smallest_cover(folders: &FuzzFolders<'_>, target: &str, inputs: &Path) -> Result<Vec<Vec<u8>>> {
+pub(super) fn smallest_cover(
+    folders: &FuzzFolders<'_>,
+    target: &str,
+    inputs: &Path,
+    measure: CoverMeasure,
+) -> Result<Vec<Vec<u8>>> {
     let chosen = tempfile::tempdir()?;
     let mut command = folders.program(target);
-    command.arg("-set_cover_merge=1").arg(chosen.path()).arg(inputs);
+    command.arg("-set_cover_merge=1");
+    if measure == CoverMeasure::Edges {
+        command.arg("-use_counters=0");
+    }
+    command.arg(chosen.path()).arg(inputs);
     let output = command.output().with_context(|| format!("cannot run the fuzz target {target}"))?;
     ensure!(
         output.status.success(),

@@ -45,8 +45,8 @@ pub(crate) struct FuzzArgs {
     /// nothing. Needs LLVM's tools: `rustup component add llvm-tools --toolchain nightly`.
     #[arg(long, conflicts_with = "keep")]
     coverage: bool,
-    /// Replace the inputs of stock drivers (`fuzz/corpus/drivers`) by those of the recordings in a folder, which the checks with
-    /// Linux guests write with `SOFTIOV_RECORD_DRIVERS=FOLDER`. Fuzzes nothing.
+    /// Choose the inputs of stock drivers (`fuzz/corpus/drivers`) among the present ones and those of the recordings in a folder,
+    /// which the checks with Linux guests write with `SOFTIOV_RECORD_DRIVERS=FOLDER`. Fuzzes nothing.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["keep", "coverage"])]
     drivers: Option<PathBuf>,
 }

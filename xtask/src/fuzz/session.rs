@@ -57,14 +57,15 @@ impl FuzzFolders<'_> {
 
 /// Returns the kept inputs of a target, none if it has no files yet.
 fn kept_inputs(folders: &FuzzFolders<'_>, target: &str) -> Result<Vec<Vec<u8>>> {
-    let mut inputs = Vec::new();
-    for path in [folders.kept_file(target), folders.drivers_file(target)] {
-        let Ok(text) = fs::read_to_string(&path) else { continue };
-        inputs.extend(kept::parse(&text).map_err(|line| {
-            anyhow::anyhow!("{}: line {line} is no input of a kept corpus", path.display())
-        })?);
-    }
-    Ok(inputs)
+    let files = [folders.kept_file(target), folders.drivers_file(target)];
+    Ok(files.iter().map(|file| file_inputs(file)).collect::<Result<Vec<_>>>()?.concat())
+}
+
+/// Returns the inputs in a file, none if it does not exist.
+pub(super) fn file_inputs(path: &Path) -> Result<Vec<Vec<u8>>> {
+    let Ok(text) = fs::read_to_string(path) else { return Ok(Vec::new()) };
+    kept::parse(&text)
+        .map_err(|line| anyhow::anyhow!("{}: line {line} is no input of a kept corpus", path.display()))
 }
 
 /// Runs a target for some seconds. Prints its progress, unless `is_quiet`.

@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz --drivers FOLDER`: makes inputs of the recordings of stock drivers, and keeps those that together reach
-//! the most code. The checks with Linux guests write the recordings (`crates/softiov/tests/linux/recorder`).
+//! the most code, with the inputs of earlier recordings. The checks with Linux guests write the recordings
+//! (`crates/softiov/tests/linux/recorder`).
 
 mod cards;
 mod moves;
@@ -11,8 +12,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::keep;
-use super::session::{FuzzFolders, kept};
+use super::keep::{self, CoverMeasure};
+use super::session::{FuzzFolders, file_inputs, kept};
 use recording::DriverRecording;
 
 /// Function that makes inputs of a recording.
@@ -32,7 +33,7 @@ pub(super) fn has_inputs(target: &str) -> bool {
     TARGETS.iter().any(|(name, _)| *name == target)
 }
 
-/// Writes the kept inputs of a target that come from the recordings in `folder`.
+/// Chooses the kept inputs of a target among those of the recordings in `folder` and those of earlier recordings.
 ///
 /// # Errors
 /// The folder has no recording, or a line of one is invalid.
@@ -42,23 +43,38 @@ pub(super) fn keep_inputs(folders: &FuzzFolders<'_>, target: &str, folder: &Path
         .with_context(|| format!("cannot read {}", folder.display()))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>>>()?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
-    ensure!(!paths.is_empty(), "{} has no recording (FUNCTION-N.txt)", folder.display());
+    paths.retain(|path| is_recording_of_vf(path));
+    ensure!(!paths.is_empty(), "{} has no recording of a VF (FUNCTION-N.txt)", folder.display());
     paths.sort();
     let made = tempfile::tempdir()?;
     let mut count = 0;
+    let mut offer = |input: &[u8]| {
+        count += 1;
+        fs::write(made.path().join(format!("{count:04}")), input)
+    };
+    let kept_file = folders.drivers_file(target);
+    for input in file_inputs(&kept_file)? {
+        offer(&input)?;
+    }
     for path in paths {
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let recording = DriverRecording::parse(&text)
             .map_err(|line| anyhow::anyhow!("{}: line {line} is invalid", path.display()))?;
         for input in make(&recording) {
-            fs::write(made.path().join(format!("{count:04}")), input)?;
-            count += 1;
+            offer(&input)?;
         }
     }
-    let inputs = keep::smallest_cover(folders, target, made.path())?;
-    let path = folders.drivers_file(target);
-    fs::write(&path, kept::print(&inputs)).with_context(|| format!("cannot write {}", path.display()))?;
+    // Drivers repeat themselves: with counts almost every input would be kept.
+    let inputs = keep::smallest_cover(folders, target, made.path(), CoverMeasure::Edges)?;
+    fs::write(&kept_file, kept::print(&inputs))
+        .with_context(|| format!("cannot write {}", kept_file.display()))?;
     println!("{target}: kept {} of {count} inputs of drivers", inputs.len());
     Ok(())
+}
+
+/// Returns true for the recording of a VF. No target with inputs of drivers has the registers of a PF.
+fn is_recording_of_vf(path: &Path) -> bool {
+    let is_text = path.extension().is_some_and(|extension| extension == "txt");
+    let function = path.file_stem().and_then(|name| name.to_str());
+    is_text && function.is_some_and(|name| name.contains("vf"))
 }
