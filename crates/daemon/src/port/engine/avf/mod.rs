@@ -209,15 +209,15 @@ impl PortCard for AvfCard {
             .as_mut()
             .filter(|workers| workers.are_divided())
             .is_some_and(|workers| workers.receive(&mut DividedCard { card, plane, bus }, uplink));
-        let nic = &mut card.nic;
-        let from_uplink = nic.arrive(plane, BUDGET, bus, uplink);
-        let from_queues = nic.visit_ready(plane, BUDGET, bus, uplink);
+        let from_uplink = card.nic.arrive(plane, BUDGET, bus, uplink);
+        let visits = FrameWorkers::begin_visits(workers.as_ref(), plane);
+        let from_queues = card.nic.visit_ready_vfs(plane, BUDGET, bus, uplink, visits);
         std::mem::take(&mut plane.tally);
-        let poll = nic.poll(now, &mut pf_memory.bus(bus));
+        let poll = card.nic.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
         bus.charge_interrupts(&mut plane.shares);
         let more = from_workers || from_uplink || from_queues || poll.more || poll.for_pf != 0;
-        let deadline = [poll.deadline, nic.due(), rules.watch(plane)].into_iter().flatten().min();
+        let deadline = [poll.deadline, card.nic.due(), rules.watch(plane)].into_iter().flatten().min();
         PollResult { more, deadline }
     }
 

@@ -142,8 +142,10 @@ impl DivisibleCard for AvfCardPart {
         plane: &mut CardPlane,
         bus: &mut B,
         uplink: &mut W,
+        mut after_vf: impl FnMut(),
     ) -> ShardRoundOutcome {
-        let more = self.nic.visit_ready(plane, BUDGET, bus, uplink);
+        plane.shares.begin_round();
+        let more = self.nic.visit_ready_vfs(plane, BUDGET, bus, uplink, |_, _| after_vf());
         let interrupt = self.nic.send_interrupts(plane.now, bus);
         for MappedDoorbells { doorbells, pages } in self.mapped.iter_mut().flatten().map(Box::as_mut) {
             self.nic.publish_registers(doorbells, &**pages);

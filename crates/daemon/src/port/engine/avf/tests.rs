@@ -6,9 +6,11 @@ use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::family::PortCard;
+use crate::port::engine::workers::DivisibleCard;
 use avf::control::{CardCommand, CardControl};
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
+use plane::UnpluggedWire;
 use plane::guard::{GuardedPlane, PortGuard};
 use plane::switch::PortMirrorRules;
 use std::path::Path;
@@ -126,4 +128,13 @@ fn reset_that_waits_for_credit_keeps_the_port_whole() {
     card.visit(&mut bus, Time::ZERO);
     card.take_changed(0, VfSet::NONE);
     assert!(!card.has_changed());
+}
+
+#[test]
+fn part_of_an_avf_card_reports_its_visit_to_each_bus_master() {
+    let (mut card, mut bus, _) = card();
+    let mut visits = 0;
+    card.card.nic.set_bus_master(1, true);
+    card.card.move_frames(&mut card.plane, &mut bus, &mut UnpluggedWire, || visits += 1);
+    assert_eq!(visits, 1);
 }

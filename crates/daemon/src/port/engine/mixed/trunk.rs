@@ -1,8 +1,9 @@
 //! Trunk between the cards of a port. Both ends are on the port's thread, which empties the trunk after the visit to each VF's
 //! queues. A visit to a queue sends at most 64 frames, or some 100 KB of standard length, so that all 16 queues of a VF may send to
-//! the other card in one visit. A VF that sends longer frames, or broadcasts to many VFs, may fill the trunk.
+//! the other card in one visit. A VF that sends longer frames, or broadcasts to many VFs, may fill the trunk. So all VFs use one
+//! share of the trunk.
 
-use crate::port::engine::batches::{self, BatchReceiver, BatchSender};
+use crate::port::engine::batches::{self, BatchReceiver, BatchSender, TrunkShare};
 use plane::{FrameTrunk, PortIndex, TrunkBatch};
 
 /// Sending end of a trunk.
@@ -11,7 +12,7 @@ pub(super) struct CardTrunk(BatchSender);
 
 impl FrameTrunk for CardTrunk {
     fn batch(&mut self, _port: PortIndex, bytes: usize) -> Option<&mut TrunkBatch> {
-        self.0.batch(bytes)
+        self.0.batch(TrunkShare::default(), bytes)
     }
 
     fn flush(&mut self) -> bool {

@@ -175,7 +175,8 @@ impl PortCard for VirtioCard {
         // The card may stay whole for a while, such as for the messages of a client.
         workers.iter().flat_map(FrameWorkers::kicked_elsewhere).for_each(|vf| card.make_all_ready(vf));
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
-        let from_rings = card.visit_ready(plane, BUDGET, bus, uplink);
+        let visits = FrameWorkers::begin_visits(workers.as_ref(), plane);
+        let from_rings = card.visit_ready_vfs(plane, BUDGET, bus, uplink, visits);
         plane.tally = UplinkTally::default();
         let deadline = [card.due(), rules.watch(plane)].into_iter().flatten().min();
         bus.charge_interrupts(&mut plane.shares);

@@ -50,8 +50,10 @@ impl DivisibleCard for Nic {
         plane: &mut CardPlane,
         bus: &mut B,
         uplink: &mut W,
+        mut after_vf: impl FnMut(),
     ) -> ShardRoundOutcome {
-        let more = self.visit_ready(plane, BUDGET, bus, uplink);
+        plane.shares.begin_round();
+        let more = self.visit_ready_vfs(plane, BUDGET, bus, uplink, |_, _| after_vf());
         ShardRoundOutcome { more, deadline: self.due() }
     }
 

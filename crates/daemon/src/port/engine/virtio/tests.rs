@@ -7,6 +7,7 @@ use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::error::InheritedStateError;
+use crate::port::engine::workers::DivisibleCard;
 use crate::state::port::ClientState;
 use crate::state::{self, SavedStateError, VirtioPortState};
 use i82576::{MacAddress, Time};
@@ -235,4 +236,12 @@ fn packet_dropped_after_the_last_round_is_counted() {
     let mut bus = bus();
     card.card.visit_ready(&mut card.plane, 1, &mut bus, &mut UnpluggedWire);
     assert_eq!(card.counters(VF.function()).tx_unclaimed, 1, "the packet is counted once");
+}
+
+#[test]
+fn part_of_a_card_reports_its_visit_to_each_vf() {
+    let (mut bus, mut card, mut visits) = (bus(), VirtioCard::new(&config(""), true), 0);
+    let mut part = virtio_nic::Nic::new_part();
+    part.move_frames(&mut card.plane, &mut bus, &mut UnpluggedWire, || visits += 1);
+    assert_eq!(visits, virtio_nic::MAX_VFS);
 }

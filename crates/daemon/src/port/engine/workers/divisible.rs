@@ -53,12 +53,14 @@ pub(in crate::port) trait DivisibleCard: Debug + Send + 'static {
     /// Returns filled receive buffers to the drivers.
     fn give_back<B: Bus>(&mut self, plane: &mut CardPlane, bus: &mut B);
 
-    /// Moves frames and sends interrupts of the VFs in a part, within the budget of a poll. The plane has the time.
+    /// Moves frames and sends interrupts of the VFs in a part, within the budget of a poll. The plane has the time. Calls
+    /// `after_vf` after the visit to each VF's rings.
     fn move_frames<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut CardPlane,
         bus: &mut B,
         uplink: &mut W,
+        after_vf: impl FnMut(),
     ) -> ShardRoundOutcome;
 
     /// Returns true if a part polls rings whose drivers send no notifications.

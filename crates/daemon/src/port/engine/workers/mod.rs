@@ -57,7 +57,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::Worker;
-use trunk::{SharedTrunkState, TrunkReceiver};
+use trunk::{SharedTrunkState, TrunkReceiver, VfVisits, VisitedVf};
 
 /// Workers of a port, with the trunks of its own thread.
 #[derive(Debug)]
@@ -66,6 +66,8 @@ pub(in crate::port) struct FrameWorkers<C> {
     shared: Arc<SharedTrunkState>,
     receiver: TrunkReceiver,
     to_uplink: TrunkReceiver,
+    /// VF whose rings the port's own thread visits.
+    visited: VisitedVf,
     dispatcher: BalancedDispatcher,
     /// Workers of the VFs, as the dispatcher has decided.
     homes: VfHomes,
@@ -112,6 +114,7 @@ impl<C: DivisibleCard> FrameWorkers<C> {
             shared,
             receiver: own.receiver,
             to_uplink,
+            visited: own.visited,
             dispatcher: BalancedDispatcher::new(config.dispatcher, count),
             homes: [0; MAX_VFS],
             divided: false,
@@ -126,6 +129,17 @@ impl<C: DivisibleCard> FrameWorkers<C> {
     /// Returns true while other workers have parts of the card.
     pub(in crate::port) fn are_divided(&self) -> bool {
         self.divided
+    }
+
+    /// Begins a round of the card that the port's own thread has: of the VFs' shares of time, and of the visits to their rings. Returns
+    /// a function to call after the visit to each VF. The visits end when the function is dropped.
+    pub(super) fn begin_visits<'a, P, B>(
+        workers: Option<&'a Self>,
+        plane: &mut CardPlane,
+    ) -> impl FnMut(&mut P, &mut B) + use<'a, C, P, B> {
+        plane.shares.begin_round();
+        let visits = workers.map(|workers| workers.visited.begin());
+        move |_, _| visits.iter().for_each(VfVisits::advance)
     }
 
     /// Records that the switch's tables have changed.

@@ -1,7 +1,7 @@
 //! Shard of a port: the part of the card that a worker runs, with a plane and a bus of its own.
 
 use super::divisible::{CardPlane, DivisibleCard, ShardRoundOutcome};
-use super::trunk::{TrunkReceiver, WorkerTrunks, WorkerUplink};
+use super::trunk::{TrunkReceiver, VisitedVf, WorkerTrunks, WorkerUplink};
 use crate::port::engine::access::{FunctionAccess, FunctionTable};
 use host::eventfd::EventFdNotifier;
 use i82576::Time;
@@ -23,6 +23,7 @@ pub(super) struct CardShard<C> {
     pub(super) bus: FunctionTable<FunctionAccess>,
     pub(super) receiver: TrunkReceiver,
     pub(super) uplink: WorkerUplink,
+    visited: VisitedVf,
     /// VFs whose devices are in the shard.
     pub(super) vfs: PortSet,
     /// Version of the switch's tables that the plane has.
@@ -33,7 +34,7 @@ pub(super) struct CardShard<C> {
 
 impl<C: DivisibleCard> CardShard<C> {
     /// Creates a shard without devices, for a worker that has these trunks.
-    pub(super) fn new(WorkerTrunks { sender, receiver, uplink }: WorkerTrunks) -> Option<Self> {
+    pub(super) fn new(WorkerTrunks { sender, receiver, uplink, visited }: WorkerTrunks) -> Option<Self> {
         let plane = ForwardingPlane::new(
             SwitchTables::closed(0),
             TransmitPacing::new(None),
@@ -49,6 +50,7 @@ impl<C: DivisibleCard> CardShard<C> {
             bus: FunctionTable { functions, notifier: EventFdNotifier::new(), interrupted: PortSet::NONE },
             receiver,
             uplink: uplink?,
+            visited,
             vfs: PortSet::NONE,
             tables: 0,
             busy: Duration::ZERO,
@@ -57,11 +59,12 @@ impl<C: DivisibleCard> CardShard<C> {
 
     /// Moves frames and sends interrupts of the shard's VFs, within the budget of a poll.
     pub(super) fn round(&mut self, now: Time) -> ShardRoundOutcome {
-        let Self { card, plane, bus, receiver, uplink, .. } = self;
+        let Self { card, plane, bus, receiver, uplink, visited, .. } = self;
         plane.now = now;
         card.read_doorbells();
         let waiting = receiver.take(|batch| card.leave_trunk(plane, batch, bus));
-        let outcome = card.move_frames(plane, bus, uplink);
+        let visits = visited.begin();
+        let outcome = card.move_frames(plane, bus, uplink, move || visits.advance());
         let stayed = uplink.flush();
         bus.charge_interrupts(&mut plane.shares);
         ShardRoundOutcome { more: outcome.more || waiting || stayed, ..outcome }

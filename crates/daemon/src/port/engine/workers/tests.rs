@@ -1,4 +1,5 @@
-//! Tests of the port's own thread: with parts of the card that no worker runs, and with workers that end their rounds or fail.
+//! Tests of the port's own thread: with parts of the card that no worker runs, and with workers that end their rounds or fail. Tests
+//! of a part whose VFs send to another.
 
 use super::*;
 use crate::config::HostConfig;
@@ -6,7 +7,8 @@ use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
 use crate::port::engine::bus::GuestBus;
 use host::dma::DmaPermissions;
-use pcie::Function;
+use pcie::{Bus, Function};
+use plane::{FrameTrunk, TrunkBatch, TrunkFrameHeader};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::fs;
 use std::sync::mpsc;
@@ -75,4 +77,86 @@ fn failure_of_a_worker_leaves_no_other_worker_waiting() {
     workers[0].exchange.fail();
     take_shards(&mut workers).unwrap_err();
     assert!(!workers[1].exchange.wanted.load(Ordering::Relaxed));
+}
+
+/// Part of a card whose first VF floods the last worker in each round, and whose second VF sends a frame to it.
+#[derive(Debug, Default)]
+struct FloodingPart {
+    trunk: Option<Box<dyn FrameTrunk>>,
+    /// Frames of the second VF that had room in the trunk.
+    sent: usize,
+}
+
+impl FloodingPart {
+    fn send(&mut self) -> bool {
+        let header = TrunkFrameHeader::to_uplink(None);
+        let trunk = self.trunk.as_mut().unwrap();
+        trunk.batch(header.port, 1_514).is_some_and(|batch| batch.put(&header, &[0; 1_514]))
+    }
+}
+
+impl DivisibleCard for FloodingPart {
+    type Device = ();
+
+    fn new_part() -> Self {
+        Self::default()
+    }
+
+    fn set_trunk(&mut self, trunk: Box<dyn FrameTrunk>) {
+        self.trunk = Some(trunk);
+    }
+
+    fn may_detach(&self, _: u8) -> bool {
+        false
+    }
+
+    fn detach(&mut self, _: u8) -> Option<()> {
+        None
+    }
+
+    fn attach(&mut self, (): ()) {}
+
+    fn follow(&mut self, _: &Self) {}
+
+    fn leave_trunk<B: Bus>(&mut self, _: &mut CardPlane, _: &mut TrunkBatch, _: &mut B) {}
+
+    fn flush_trunk(&mut self) -> bool {
+        self.trunk.as_mut().unwrap().flush()
+    }
+
+    fn give_back<B: Bus>(&mut self, _: &mut CardPlane, _: &mut B) {}
+
+    fn move_frames<B: Bus, W: UplinkWire>(
+        &mut self,
+        _: &mut CardPlane,
+        _: &mut B,
+        _: &mut W,
+        mut after_vf: impl FnMut(),
+    ) -> ShardRoundOutcome {
+        (0..160).for_each(|_| _ = self.send());
+        self.flush_trunk();
+        after_vf();
+        self.sent += usize::from(self.send());
+        let more = self.flush_trunk();
+        after_vf();
+        ShardRoundOutcome { more, deadline: None }
+    }
+
+    fn look<B: Bus>(&mut self, _: &mut B) -> bool {
+        false
+    }
+}
+
+#[test]
+fn part_with_a_flooding_vf_sends_each_frame_of_another() {
+    const ROUNDS: usize = 200;
+    let (trunks, _) = trunk::connect(3).unwrap();
+    trunks[0].shared().homes.iter().for_each(|home| home.store(2, Ordering::Relaxed));
+    let mut shards = trunks.into_iter().filter_map(CardShard::<FloodingPart>::new);
+    let (mut from, mut to) = (shards.next().unwrap(), shards.next().unwrap());
+    for _ in 0..ROUNDS {
+        from.round(Time::ZERO);
+        to.receiver.take(|_| ());
+    }
+    assert_eq!(from.card.sent, ROUNDS);
 }

@@ -1,7 +1,10 @@
 //! Trunks between the workers of a port: a ring of batches of frames from each worker to each other one, and one from each worker
-//! to the uplink.
+//! to the uplink. Each VF of the sending worker has a share of each ring, and each VF that receives frames of the uplink.
 
-use crate::port::engine::batches::{self, BatchReceiver, BatchSender};
+#[cfg(test)]
+mod tests;
+
+use crate::port::engine::batches::{self, BatchReceiver, BatchSender, TrunkShare};
 use crate::port::engine::bell::{RingWakeFlag, RingWakeReceiver, announce, may_sleep};
 use pcie::MAX_VFS;
 use plane::{FrameTrunk, PortIndex, TrunkBatch, TrunkFrameHeader, UnsegmentedPacketLayout, UplinkWire};
@@ -17,10 +20,55 @@ pub(super) struct SharedTrunkState {
     pub(super) bells: Vec<RingWakeFlag>,
 }
 
+/// VF whose rings a worker visits, by its number in the order of the worker's visits. This order changes only while no frame is in
+/// a trunk. Only the thread that has the worker's part of the card uses it.
+#[derive(Debug, Clone)]
+pub(super) struct VisitedVf(Arc<AtomicU8>);
+
+impl VisitedVf {
+    /// Number beyond that of any VF: the worker visits none, so its frames are those of the uplink.
+    const NONE: u8 = MAX_VFS as u8;
+
+    fn new() -> Self {
+        Self(Arc::new(AtomicU8::new(Self::NONE)))
+    }
+
+    /// Begins the visits of a round with the first VF. The visits end when the returned value is dropped.
+    pub(super) fn begin(&self) -> VfVisits<'_> {
+        self.0.store(0, Ordering::Relaxed);
+        VfVisits(&self.0)
+    }
+
+    /// Returns the share to which a frame for a port is charged.
+    #[inline]
+    fn share(&self, port: PortIndex) -> TrunkShare {
+        TrunkShare::of_sender(self.0.load(Ordering::Relaxed)).unwrap_or_else(|| TrunkShare::of_receiver(port))
+    }
+}
+
+/// Visits of a worker to the rings of its VFs, in one round.
+#[derive(Debug)]
+pub(super) struct VfVisits<'a>(&'a AtomicU8);
+
+impl VfVisits<'_> {
+    /// Ends the visit to a VF, and begins that to the next.
+    #[inline]
+    pub(super) fn advance(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+    }
+}
+
+impl Drop for VfVisits<'_> {
+    fn drop(&mut self) {
+        self.0.store(VisitedVf::NONE, Ordering::Relaxed);
+    }
+}
+
 /// Sending ends of the trunks from one worker.
 #[derive(Debug)]
 pub(super) struct TrunkSender {
     shared: Arc<SharedTrunkState>,
+    visited: VisitedVf,
     /// Trunk to each worker; none to the worker itself.
     rings: Vec<Option<BatchSender>>,
     /// Bit mask of the workers for which frames were put and not handed over.
@@ -30,7 +78,8 @@ pub(super) struct TrunkSender {
 impl FrameTrunk for TrunkSender {
     fn batch(&mut self, port: PortIndex, bytes: usize) -> Option<&mut TrunkBatch> {
         let home = self.shared.homes[port.index::<MAX_VFS>()].load(Ordering::Relaxed);
-        let batch = self.rings.get_mut(usize::from(home))?.as_mut()?.batch(bytes)?;
+        let share = self.visited.share(port);
+        let batch = self.rings.get_mut(usize::from(home))?.as_mut()?.batch(share, bytes)?;
         self.put |= 1 << home;
         Some(batch)
     }
@@ -56,6 +105,7 @@ impl FrameTrunk for TrunkSender {
 #[derive(Debug)]
 pub(super) struct WorkerUplink {
     shared: Arc<SharedTrunkState>,
+    visited: VisitedVf,
     ring: BatchSender,
     /// True if the uplink takes TCP packets that are not segmented.
     pub(super) takes_uncut: bool,
@@ -64,7 +114,8 @@ pub(super) struct WorkerUplink {
 impl WorkerUplink {
     fn put(&mut self, frame: &[u8], uncut: Option<UnsegmentedPacketLayout>) -> bool {
         let header = TrunkFrameHeader::to_uplink(uncut);
-        self.ring.batch(frame.len()).is_some_and(|batch| batch.put(&header, frame))
+        let share = self.visited.share(header.port);
+        self.ring.batch(share, frame.len()).is_some_and(|batch| batch.put(&header, frame))
     }
 
     /// Hands the frames for the uplink to the port's thread, and wakes it if it sleeps. Returns true if some have stayed
@@ -144,6 +195,7 @@ pub(super) struct WorkerTrunks {
     pub(super) receiver: TrunkReceiver,
     /// Ring to the uplink; none for the port's own thread.
     pub(super) uplink: Option<WorkerUplink>,
+    pub(super) visited: VisitedVf,
 }
 
 /// Creates the trunks between `count` workers. Also returns the receiver of frames for the uplink.
@@ -152,14 +204,23 @@ pub(super) fn connect(count: usize) -> std::io::Result<(Vec<WorkerTrunks>, Trunk
     let shared = Arc::new(SharedTrunkState { homes: [const { AtomicU8::new(0) }; MAX_VFS], bells });
     let mut to_uplink = TrunkReceiver::new(&shared, 0);
     let mut all: Vec<WorkerTrunks> = (0..count)
-        .map(|worker| WorkerTrunks {
-            sender: TrunkSender { shared: shared.clone(), rings: Vec::new(), put: 0 },
-            receiver: TrunkReceiver::new(&shared, worker),
-            uplink: (worker > 0).then(|| {
-                let (ring, from_worker) = batches::connect();
-                to_uplink.rings.push(from_worker);
-                WorkerUplink { shared: shared.clone(), ring, takes_uncut: false }
-            }),
+        .map(|worker| {
+            let (shared, visited) = (shared.clone(), VisitedVf::new());
+            WorkerTrunks {
+                receiver: TrunkReceiver::new(&shared, worker),
+                uplink: (worker > 0).then(|| {
+                    let (ring, from_worker) = batches::connect();
+                    to_uplink.rings.push(from_worker);
+                    WorkerUplink {
+                        shared: shared.clone(),
+                        visited: visited.clone(),
+                        ring,
+                        takes_uncut: false,
+                    }
+                }),
+                sender: TrunkSender { shared, visited: visited.clone(), rings: Vec::new(), put: 0 },
+                visited,
+            }
         })
         .collect();
     for from in 0..count {
