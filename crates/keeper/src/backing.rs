@@ -4,79 +4,17 @@
 //! sends the same memory file for each of its VFs, and the same eventfd again when a driver is loaded anew. So an
 //! open file goes to systemd under all of its names on the shelf, joined to one name.
 
-use std::collections::VecDeque;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use host::descriptors::is_same_file;
-use host::worker::BlockingWorker;
 
-use crate::connection::KeeperConnection;
-use crate::message::{self, KeepFailure, KeeperMessage, KeptFileDescriptors, is_name, value};
+use crate::message::{KeepFailure, KeeperMessage, KeptFileDescriptors, is_name, value};
 
 /// Separator between the names under which the keeper stores one open file.
 const AND: char = '+';
 /// Characters that systemd's name has encoded, as in a URL, with their codes. An interface, and so the name of its
 /// descriptor, may be called `vm+1`.
 const CODES: [(&str, &str); 2] = [("%", "%25"), ("+", "%2b")];
-
-/// Maximum number of messages that systemd did not take in time; more are lost. Each holds a file descriptor at most.
-const MOST_LATE: usize = 1024;
-/// Interval at which late messages are sent again.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// systemd's store of file descriptors for the keeper's unit.
-#[derive(Debug)]
-pub(crate) struct SystemdStore {
-    systemd: KeeperConnection,
-    /// Messages that systemd did not take in time, in their order: it takes none while it restarts itself.
-    late: VecDeque<KeeperMessage>,
-    closer: BlockingWorker,
-}
-
-impl SystemdStore {
-    /// Connects to the store, if systemd has declared one. `closer` closes file descriptors, which may block.
-    pub(crate) fn connect(closer: &BlockingWorker) -> io::Result<Option<Self>> {
-        Ok(KeeperConnection::of_systemd()?.map(|systemd| Self::over(systemd, closer.clone())))
-    }
-
-    pub(crate) fn over(systemd: KeeperConnection, closer: BlockingWorker) -> Self {
-        Self { systemd, late: VecDeque::new(), closer }
-    }
-
-    /// Sends systemd a message after the late ones, or keeps it for later if systemd does not take it in time.
-    pub(crate) fn send(&mut self, text: &str, fd: Option<BorrowedFd<'_>>) {
-        self.send_late();
-        let is_late = !self.late.is_empty()
-            || message::send(&self.systemd, text, fd)
-                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
-        if is_late
-            && self.late.len() < MOST_LATE
-            && let Ok(fd) = fd.map(|fd| fd.try_clone_to_owned()).transpose()
-        {
-            self.late.push_back(KeeperMessage { text: text.to_owned(), fd });
-        }
-    }
-
-    /// Sends systemd the late messages, until it has no room for one.
-    pub(crate) fn send_late(&mut self) {
-        while let Some(KeeperMessage { text, fd }) = self.late.front()
-            && self.systemd.has_room_within(Duration::ZERO)
-        {
-            match message::send(&self.systemd, text, fd.as_ref().map(AsFd::as_fd)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // systemd has ended its socket, or the message is sent.
-                Ok(()) | Err(_) => self.closer.discard(self.late.pop_front()),
-            }
-        }
-    }
-
-    /// Returns the time after which late messages are to be sent again; none if no message is late.
-    pub(crate) fn retry_interval(&self) -> Option<Duration> {
-        (!self.late.is_empty()).then_some(RETRY)
-    }
-}
 
 /// Outcome of a message that was applied to a keeper's shelf and to systemd's store.
 #[derive(Debug, Default)]
@@ -92,7 +30,7 @@ pub(crate) struct BackedChange {
 pub(crate) fn apply(
     shelf: &mut KeptFileDescriptors,
     message: KeeperMessage,
-    mut tell: impl FnMut(&str, Option<BorrowedFd<'_>>),
+    tell: impl Fn(&str, Option<BorrowedFd<'_>>),
 ) -> BackedChange {
     let Some(name) = value(&message.text, "FDNAME").map(str::to_owned) else {
         return BackedChange::default();

@@ -30,7 +30,7 @@ use host::worker::BlockingWorker;
 use rustix::event::PollFlags;
 use rustix::process::Signal as Kill;
 
-use crate::backing::{self, BackedChange, SystemdStore};
+use crate::backing::{self, BackedChange};
 use crate::channel::{self, HandOverChannel};
 use crate::connection::{ABANDON, KeeperConnection, SUCCEED};
 use crate::deaths::{PERIOD, RecentDeaths};
@@ -73,8 +73,8 @@ struct FileDescriptorKeeper {
     signals: SignalHandlers,
     /// Connection to the service manager, such as systemd, that waits for the host's readiness.
     notify: Option<KeeperConnection>,
-    /// systemd's store of the kept file descriptors, if the unit has one.
-    backing: Option<SystemdStore>,
+    /// True if systemd stores the kept file descriptors too.
+    backed: bool,
     /// True once a host has sent READY=1.
     ready: bool,
     /// True once a signal has asked the keeper process to end.
@@ -105,19 +105,18 @@ pub fn keep(config: &KeeperConfig<'_>, command: &mut dyn FnMut() -> Command) -> 
     let starter = StarterProcessConnection::fork(service, &mut shelf, command)?;
     let confinement = ThreadSandbox { seccomp, capabilities: ThreadCapabilities::Unchanged };
     let gives_up = confinement.prepare(ThreadRole::Keeper).map_err(io::Error::other)?;
-    let closer = BlockingWorker::start_confined("closer", &gives_up).map_err(io::Error::other)?;
     let mut keeper = FileDescriptorKeeper {
         service: service.to_owned(),
         starter,
         shelf,
         signals: SignalHandlers::install()?,
         notify: KeeperConnection::notify()?,
-        backing: SystemdStore::connect(&closer)?,
+        backed: KeeperConnection::of_systemd()?.is_some(),
         ready: false,
         ending: false,
         deaths: RecentDeaths::default(),
         lost: 0,
-        closer,
+        closer: BlockingWorker::start_confined("closer", &gives_up).map_err(io::Error::other)?,
         writer: BlockingWorker::start_confined("writer", &gives_up).map_err(io::Error::other)?,
         successor: None,
         unread: Vec::new(),
@@ -186,9 +185,7 @@ impl FileDescriptorKeeper {
         mut poller: Poller,
     ) -> io::Result<ProcessExitCause> {
         loop {
-            let retry = self.backing.as_ref().and_then(SystemdStore::retry_interval);
-            let events: Vec<u64> = poller.wait(retry)?.map(|event| event.token).collect();
-            self.backing.iter_mut().for_each(SystemdStore::send_late);
+            let events: Vec<u64> = poller.wait(None)?.map(|event| event.token).collect();
             if events.contains(&SOCKET) && !self.hear(line, &mut host, &poller)? {
                 // The host has closed the socket and will end, or has ended.
                 let _ = poller.remove(line);
@@ -219,9 +216,12 @@ impl FileDescriptorKeeper {
         let text = &message.text;
         if let Some(name) = value(text, "FDNAME").map(str::to_owned) {
             let refusal = self.shelf.refusal(&message);
-            let BackedChange { done, unstored } = match &mut self.backing {
-                Some(store) => backing::apply(&mut self.shelf, message, |text, fd| store.send(text, fd)),
-                None => BackedChange { done: self.shelf.apply(message), unstored: None },
+            let BackedChange { done, unstored } = match &self.notify {
+                Some(systemd) if self.backed => backing::apply(&mut self.shelf, message, |text, fd| {
+                    // systemd may be restarting itself, and then misses this message.
+                    let _ = message::send(systemd, text, fd);
+                }),
+                _ => BackedChange { done: self.shelf.apply(message), unstored: None },
             };
             // The last close of a guest's memory takes seconds.
             self.closer.discard(done);
@@ -294,7 +294,7 @@ impl FileDescriptorKeeper {
     fn drop_starter(&mut self, poller: &Poller) {
         let _ = poller.remove(self.starter.process());
         self.starter.reap();
-        let remedy = if self.backing.is_some() {
+        let remedy = if self.backed {
             "restart the unit; clients stay connected"
         } else {
             "restart the service when its clients can do without it"
@@ -335,7 +335,7 @@ impl FileDescriptorKeeper {
             if !signals.contains(signal) {
                 continue;
             }
-            if signal == ProcessSignal::HandOver && self.backing.is_none() && !self.starter.is_alive() {
+            if signal == ProcessSignal::HandOver && !self.backed && !self.starter.is_alive() {
                 self.say(format!(
                     "SIGUSR2 ignored: {} and a systemd store are missing, so no other host can start; this host \
                      continues",
@@ -354,7 +354,7 @@ impl FileDescriptorKeeper {
     fn status_to_end_with(&mut self, death: ProcessExitCause) -> Option<u8> {
         match death {
             // systemd stores the descriptors, and starts the next keeper with them.
-            ProcessExitCause::Exit(status) if status == i32::from(RESTART) && self.backing.is_some() => {
+            ProcessExitCause::Exit(status) if status == i32::from(RESTART) && self.backed => {
                 return Some(RESTART);
             }
             ProcessExitCause::Exit(status)
@@ -390,7 +390,7 @@ impl FileDescriptorKeeper {
             if self.ending {
                 return Some(0);
             }
-            if self.backing.is_some() && signals.contains(ProcessSignal::HandOver) {
+            if self.backed && signals.contains(ProcessSignal::HandOver) {
                 return Some(RESTART);
             }
             becomes_ready(&self.signals, PollFlags::IN, end.checked_duration_since(Instant::now())?);

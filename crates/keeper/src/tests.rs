@@ -1,7 +1,6 @@
 //! Tests the keeper's shelf (file descriptors by name), the names, and hostile peers. Tests of the command `softiov`
 //! cover the keeper's loop.
 
-use super::backing::SystemdStore;
 use super::connection::KeepLimit;
 use super::message::{self, KeepFailure, KeeperMessage, KeptFileDescriptors};
 use super::process::{ChildProcess, ProcessExitCause};
@@ -10,8 +9,6 @@ use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use host::descriptors::is_same_file;
 use host::eventfd::EventFd;
 use host::poll::{PollInterest, Poller};
-use host::worker::BlockingWorker;
-use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::fs::File;
@@ -293,29 +290,4 @@ fn host_that_does_not_receive_its_descriptors_is_killed() {
     let given = handle.give(&HandOverChannel::over(ours).unwrap(), &shelf);
     assert_eq!(given.unwrap_err().kind(), ErrorKind::WouldBlock);
     assert_eq!(host.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
-}
-
-#[test]
-fn message_that_systemd_did_not_take_is_sent_again() {
-    let (ours, systemd) = channel::pair().unwrap();
-    let connection = KeeperConnection::over(ours.try_clone().unwrap()).unwrap();
-    let mut store = SystemdStore::over(connection, BlockingWorker::start("closer").unwrap());
-    // A message that finds no room fails at once, and not after two seconds.
-    [&ours, &systemd].into_iter().for_each(|end| fcntl_setfl(end, OFlags::NONBLOCK).unwrap());
-    let read = || message::receive(&systemd).ok().flatten();
-    store.send("FDSTORE=1\nFDNAME=early", None);
-    assert_eq!(read().unwrap().text, "FDSTORE=1\nFDNAME=early");
-    while message::send(&ours, "STATUS=filler", None).is_ok() {}
-    let event = EventFd::new().unwrap();
-    store.send("FDSTORE=1\nFDNAME=late", Some(event.as_fd()));
-    store.send("FDSTOREREMOVE=1\nFDNAME=early", None);
-    assert!(store.retry_interval().is_some());
-    while let Some(message) = read() {
-        assert_eq!(message.text, "STATUS=filler");
-    }
-    store.send_late();
-    assert_eq!(store.retry_interval(), None);
-    let late = read().unwrap();
-    assert_eq!((late.text.as_str(), late.fd.is_some()), ("FDSTORE=1\nFDNAME=late", true));
-    assert_eq!(read().unwrap().text, "FDSTOREREMOVE=1\nFDNAME=early");
 }
