@@ -148,25 +148,26 @@ fn watchdog_skips_failed_ports_until_they_are_open_again() {
     let latest = Arc::clone(&host.ports().lock()[0].latest);
     let disk = lock(&latest);
     assert!(panic_in(&host, "pf0") && panic_in(&host, "pf1"));
-    for _ in 0..3 {
-        assert_eq!(impatient.check(), Ok(()), "the watchdog waits for a disk");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while host.ports().lock()[..2].iter().any(|port| port.reopening.began().is_none()) {
+        assert!(Instant::now() < deadline, "a failed port is not marked");
     }
+    assert_eq!(host.ports().check(), Ok(()), "the watchdog waits for a disk");
     // A port that hangs by itself still counts.
     let (go_on, until) = mpsc::channel();
     host.ports().tell("pf2", PortThreadCommand::Stall(until)).unwrap();
     assert!(impatient.check().unwrap_err().contains("pf2"));
     drop((go_on, disk));
-    for port in ["pf0", "pf1", "pf2"] {
-        assert!(host.ports().ask(port, PortThreadCommand::Status).is_ok(), "{port} is not open again");
+    while host.ports().reopening().is_some() {
+        assert!(Instant::now() < deadline, "a port is not open again");
     }
     // They count again.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while host.ports().reopening().is_some() {
-        assert!(Instant::now() < deadline, "an open port is still marked");
-    }
     let (go_on, until) = mpsc::channel();
     host.ports().tell("pf1", PortThreadCommand::Stall(until)).unwrap();
-    assert!(impatient.check().unwrap_err().contains("pf1"));
+    // Another port may be slow on a busy machine.
+    while !impatient.check().is_err_and(|port| port.contains("pf1")) {
+        assert!(Instant::now() < deadline, "an open port does not count");
+    }
     drop(go_on);
     host.stop();
 }

@@ -19,11 +19,15 @@ fn sighup_during_a_refused_restart_stays_pending() {
     let folder = tempfile::tempdir().unwrap();
     let (_keeper, theirs) = UnixStream::pair().unwrap();
     let store = KeeperConnection::over(theirs.into()).unwrap();
-    let vault = FileDescriptorStore::new(KeptFileDescriptors::default(), Some(store));
-    // A client of a port that the configuration lacks: it is not silent, so that the host disconnects it for a second.
-    let (kept, mut client) = UnixStream::pair().unwrap();
-    vault.keep("gone.#7", kept.as_fd()).unwrap();
-    drop(kept);
+    // A client of a port that the configuration lacks: it is not silent, so that the host disconnects it for a second. The host
+    // disconnects 64 at a time, so that it takes seconds for as many copies.
+    let (left, mut client) = UnixStream::pair().unwrap();
+    let mut kept = KeptFileDescriptors::default();
+    for number in 0..640 {
+        kept.put(&format!("gone.#{number}"), left.as_fd().try_clone_to_owned().unwrap());
+    }
+    drop(left);
+    let vault = FileDescriptorStore::new(kept, Some(store));
     let talking = thread::spawn(move || {
         while client.write_all(&[0]).is_ok() {
             thread::sleep(Duration::from_millis(5));

@@ -74,8 +74,8 @@ fn file_calls_of_a_replay_are_marked() {
     with_resources(|with| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.pcap");
-        // The second frame is due in half a second.
-        std::fs::write(&path, pcap(&[(0, vec![1; 60]), (500_000, vec![2; 60])])).unwrap();
+        // The second frame is due in an hour. The end of the replay wakes the thread.
+        std::fs::write(&path, pcap(&[(0, vec![1; 60]), (3_600_000_000, vec![2; 60])])).unwrap();
         let replay = ReplayUplink::open(&path, with).unwrap();
         assert!(with.files.has(&path));
         drop(replay);
