@@ -45,8 +45,8 @@ pub(super) const FAULTS: &[SeededFault] = &[
     fault(
         "saved positions of rings outlive the first turn",
         "daemon/src/port/clients/vhost/saved.rs",
-        "self.end_hand_over(device.own);\n        with_nic",
-        "if !FAULT { self.end_hand_over(device.own); }\n        with_nic",
+        "self.end_hand_over(device.own);\n        let function",
+        "if !FAULT { self.end_hand_over(device.own); }\n        let function",
     ),
     fault(
         "saved positions of rings are ignored",
