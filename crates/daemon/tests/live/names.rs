@@ -207,13 +207,22 @@ fn virtio_guest_learns_no_address_of_an_uplink_station() {
 
 #[test]
 fn virtio_guest_without_trust_returns_the_address_of_a_station() {
+    returns_the_address_of_a_station(|trust| VfSettings { trust: Some(trust), ..VfSettings::default() });
+}
+
+#[test]
+fn virtio_guest_without_share_mac_returns_a_stations_address() {
+    returns_the_address_of_a_station(|on| VfSettings { share_mac: Some(on), ..VfSettings::default() });
+}
+
+/// Has a virtio guest take the address of a station by a right, and checks that it gives the address up with the right.
+fn returns_the_address_of_a_station(right: impl Fn(bool) -> VfSettings) {
     let mut host = WiredHost::with_a_station("virtio");
-    let trust = |trust| VfSettings { trust: Some(trust), ..VfSettings::default() };
-    host.live.change(0, trust(true));
+    host.live.change(0, right(true));
     let mut guest = VirtioGuest::boot(&host.live, 0);
     guest.send_from(STATION.0, MacAddress::BROADCAST.0, &[5; 46]);
     host.wait_for(&[5; 46]);
-    host.live.change(0, trust(false));
+    host.live.change(0, right(false));
     guest.send_from(STATION.0, MacAddress::BROADCAST.0, &[6; 46]);
     eventually("the frame is dropped", || host.live.show(0).drops.tx_spoofed > 0);
 }

@@ -25,6 +25,7 @@ use super::error::CardChangeRefusal;
 use super::family::{PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState, VfDriverState};
 use super::owed_work::OwedWork;
 use super::page_memory::VfRegisterPages;
+use super::revocation::loses_right;
 use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
 use super::workers::{BUDGET, DividedCard, FrameWorkers, PortWorkers, WorkerFailure};
@@ -284,7 +285,7 @@ impl PortCard for VirtioCard {
         self.check(vfs)?;
         for (vf, policy) in VfIndex::first(MAX_VFS).zip(vfs) {
             let decided = &mut self.decided[vf.index()];
-            let is_distrusted = decided.policy.trust && !policy.trust;
+            let is_distrusted = loses_right(&decided.policy, policy);
             decided.policy = *policy;
             if is_distrusted {
                 self.revoke_address(vf);
