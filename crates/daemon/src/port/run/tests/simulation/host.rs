@@ -174,9 +174,12 @@ impl SimulatedHost {
         self.settings.ports[0].vfs[vf].socket.clone()
     }
 
-    /// Chooses the moment at which the port or its successor dies, counted from now.
-    pub(super) fn die_after(moments: usize) {
-        death::set(Some(moments));
+    /// Chooses the moment at which the port or its successor dies, counted from now. A port lives on of which so many processes in
+    /// a row have died before they completed a turn that one more would have it disconnect its clients.
+    pub(super) fn die_after(&self, moments: usize) {
+        if self.attempts <= EARLY_DEATHS + 1 {
+            death::set(Some(moments));
+        }
     }
 
     /// Lets the port and its successors live on.
@@ -200,7 +203,7 @@ impl SimulatedHost {
             death::set(None);
             if self.dies_early && self.attempts <= EARLY_DEATHS && self.random.u32(0..6) == 0 {
                 let moments = self.random.usize(0..OPENING_MOMENTS);
-                Self::die_after(moments);
+                self.die_after(moments);
             }
             match catch_unwind(AssertUnwindSafe(|| self.open_port())) {
                 Ok(port) => {

@@ -118,7 +118,7 @@ impl SimulatedWorld {
             SimulatedAction::SendTcp { from, to, packets, payload, mss } => {
                 self.send_tcp((from, to), packets, (payload, mss));
             }
-            SimulatedAction::Die { moments } => SimulatedHost::die_after(moments),
+            SimulatedAction::Die { moments } => self.host.borrow().die_after(moments),
             SimulatedAction::HandOver { succeeds } => self.hand_over(succeeds)?,
             SimulatedAction::Upgrade { guest, waits, succeeds } => self.upgrade(guest, waits, succeeds)?,
             SimulatedAction::Sleep { milliseconds } => {
@@ -203,7 +203,7 @@ impl SimulatedWorld {
         self.check_at_rest()?;
         for round in 0..rounds {
             if let Some(moments) = death.filter(|_| round == rounds / 2) {
-                SimulatedHost::die_after(moments);
+                self.host.borrow().die_after(moments);
             }
             let (from, any) =
                 (random.usize(0..self.guests.len()), random.usize(0..self.guests.len() + stations));

@@ -5,7 +5,7 @@ use super::super::families::SimulatedFamily;
 use super::super::frames::SHORTEST;
 use super::super::function::LONGEST;
 use super::super::guest::SimulatedGuest;
-use super::super::host::{SimulatedHost, check_new};
+use super::super::host::check_new;
 use super::super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::super::summary::SimulationSummary;
 use super::super::{print_report, simulate};
@@ -32,7 +32,7 @@ impl SimulatedWorld {
         self.send_any(frames, &mut random)?;
         let deaths = self.host.borrow().deaths;
         if let Some(moments) = death {
-            SimulatedHost::die_after(moments);
+            self.host.borrow().die_after(moments);
         }
         self.host.borrow_mut().offer_vfs(last)?;
         self.summary.interrupted_removals += u64::from(self.host.borrow().deaths > deaths);
