@@ -171,11 +171,18 @@ impl VhostUserConnection {
         call(ring, device);
         let packed = self.session.features().unwrap_or(0) & features::device::RING_PACKED != 0;
         let base = with_nic(device, |nic, vf| nic.stop_ring(vf, ring));
-        // From here on the front end knows the position.
-        forget_position(ring, device);
+        self.stopped = Some(ring);
         base.map_or(HostOperationOutcome::Failed, |base| {
             HostOperationOutcome::Base(RingBase::from_wire(base, packed))
         })
+    }
+
+    /// Forgets the record of a stopped ring. Not earlier than the front end can know the position: one whose back end dies before
+    /// the answer starts the ring where it has started it last, and the record tells where the ring is.
+    pub(super) fn forget_stopped(&mut self, device: &mut VfioFunction<'_>) {
+        if let Some(ring) = self.stopped.take() {
+            forget_position(ring, device);
+        }
     }
 
     /// Applies the outcome of a blocking call for which the client has waited.

@@ -62,6 +62,8 @@ pub(in crate::port) struct VhostUserConnection {
     interest: SocketInterest,
     kicks: KickEventfds,
     regions: PendingMemoryRegions,
+    /// Ring that is stopped and whose position may not have been sent.
+    stopped: Option<u32>,
     /// Time at which the client stalled, and the number of messages handled by then. Handling another message ends the
     /// stall.
     stalled: Option<(Time, u64)>,
@@ -83,6 +85,7 @@ impl VhostUserConnection {
             interest: SocketInterest::default(),
             kicks: KickEventfds::new(),
             regions: PendingMemoryRegions::default(),
+            stopped: None,
             stalled: None,
             failed: None,
             waiting: false,
@@ -100,6 +103,9 @@ impl VhostUserConnection {
         for _ in 0..RECEIVES {
             let handled = self.steps(device, budget, clock)?;
             self.send()?;
+            if self.outbox.pending() == 0 {
+                self.forget_stopped(device);
+            }
             if handled != ClientServiceOutcome::Done || self.outbox.pending() > 0 {
                 return Ok(handled);
             }
@@ -149,8 +155,12 @@ impl VhostUserConnection {
                 BackendProgress::Handled => {}
                 BackendProgress::Starved | BackendProgress::Blocked => return Ok(ClientServiceOutcome::Done),
                 BackendProgress::Waiting => self.waiting = true,
-                BackendProgress::Event(event) => self.apply_charged(event, device),
+                BackendProgress::Event(event) => {
+                    self.forget_stopped(device);
+                    self.apply_charged(event, device);
+                }
                 BackendProgress::Task(task) => {
+                    self.forget_stopped(device);
                     let windows = device.engine.reach(device.function).memory().len();
                     device.own.account.charge(costs::of_task(&task, windows));
                     self.begin(task, device);

@@ -110,6 +110,7 @@ impl VhostUserConnection {
             return;
         }
         self.finish_message(device, buffer);
+        self.forget_stopped(device);
         self.hand_over = FrontEndHandOver::Saved;
         if let Err(error) = self.try_save(device) {
             tracing::info!(function = ?device.function, %error, "a vhost-user client has to connect again after the upgrade");

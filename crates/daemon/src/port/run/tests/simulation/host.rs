@@ -174,8 +174,8 @@ impl SimulatedHost {
         self.settings.ports[0].vfs[vf].socket.clone()
     }
 
-    /// Chooses the moment at which the port or its successor dies, counted from now. A port lives on of which so many processes in
-    /// a row have died before they completed a turn that one more would have it disconnect its clients.
+    /// Chooses the moment at which the port or its successor dies, counted from now. A port lives on if three processes in a row
+    /// have died before they completed a turn: the successor of a fourth would disconnect its clients.
     pub(super) fn die_after(&self, moments: usize) {
         if self.attempts <= EARLY_DEATHS + 1 {
             death::set(Some(moments));

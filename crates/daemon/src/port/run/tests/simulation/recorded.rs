@@ -1,5 +1,7 @@
 //! Lives that a fault has failed, as the simulation has shrunk them, and a test of the shrinking.
 
+mod rings;
+
 use super::conditions::LifeConditions;
 use super::families::SimulatedFamily;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
@@ -36,32 +38,6 @@ fn check_life_with(
         Ok(figures) => print_report(&figures.to_string()),
         Err(fault) => panic!("{fault}, after\n{}", life.shrink(&fault, SHRINKING_LIVES)),
     });
-}
-
-#[test]
-fn packed_rings_continue_after_hand_overs_and_deaths() {
-    use SimulatedAction::*;
-    let family = |descriptors| SimulatedFamily::Virtio {
-        packed: true,
-        events: true,
-        in_order: false,
-        offloads: false,
-        descriptors,
-    };
-    let mut steps = vec![(Attach { guest: 0 }, 2, 1), (Attach { guest: 1 }, 2, 2)];
-    for seed in 0..8 {
-        steps.extend([
-            (Burst { slow: None, rounds: 20, death: Some(7 * seed as usize) }, 0, seed),
-            (Send { from: 0, to: 1, frames: 7, length: 60 }, 0, seed),
-            (HandOver { succeeds: seed % 2 == 0 }, 1, seed),
-        ]);
-    }
-    check_life(
-        "packed_rings_continue_after_hand_overs_and_deaths",
-        false,
-        vec![family(16), family(50)],
-        &steps,
-    );
 }
 
 /// A refused change may stay in the state file, which the successor reads. It is in force there, a quarantine too.
@@ -341,30 +317,6 @@ fn packet_that_waits_for_a_rate_survives_a_hand_over() {
             (SendTcp { from: 0, to: 1, packets: 1, payload: 12_509, mss: 1_448 }, 4, 4),
             (HandOver { succeeds: true }, 4, 5),
             (Burst { slow: None, rounds: 20, death: None }, 5, 6),
-        ],
-    );
-}
-
-#[test]
-fn paused_packed_ring_continues_after_a_death() {
-    use SimulatedAction::*;
-    let family = SimulatedFamily::Virtio {
-        packed: true,
-        events: true,
-        in_order: true,
-        offloads: false,
-        descriptors: 50,
-    };
-    check_life(
-        "paused_packed_ring_continues_after_a_death",
-        true,
-        vec![family],
-        &[
-            (Attach { guest: 0 }, 5, 9940797938968371613),
-            (Remap { guest: 0 }, 1, 273803998889578667),
-            (Send { from: 0, to: 1, frames: 5, length: 470 }, 0, 14917219545138390966),
-            (Remap { guest: 0 }, 5, 985024932869859211),
-            (Burst { slow: None, rounds: 55, death: Some(36) }, 0, 11240345898000315466),
         ],
     );
 }
