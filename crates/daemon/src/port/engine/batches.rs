@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 pub(super) use shares::TrunkShare;
 use shares::{ChargedBatch, SLOTS, ShareAccounts};
 
-/// Maximum number of batches of a ring, some 9.2 MB. The sender fills the batch again that came back last, so few of them are in use
+/// Maximum number of batches of a ring, up to 10.7 MB. The sender fills the batch again that came back last, so few of them are in use
 /// while the receiver keeps up. A batch is created when it is needed first, and stays. [`POOL`], and a batch for each VF.
 const BATCHES: usize = POOL + MAX_VFS;
 /// Number of batches that shares take beyond [`RESERVED`] slots. One share alone takes half of them.
