@@ -197,7 +197,7 @@ impl SimulatedGuest {
         Misdeeds { all: requests, requests, ..Misdeeds::default() }
     }
 
-    /// Maps the guest's memory a second time, or ends that.
+    /// Has the VMM map the guest's memory a second time, or end that, or pause a virtio guest. Returns false without an honest guest.
     pub(super) fn remap(&mut self) -> Result<bool, String> {
         let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(false) };
         function.remap().map_err(|wrong| self.fault(&wrong))?;

@@ -97,7 +97,7 @@ fn found(header: &NetHeader) -> ReceivedChecksum {
 
 impl SimulatedVirtio {
     /// Shares a table of memory with the rings, or without them. Returns true if the host has accepted it.
-    fn withhold_memory(&mut self, has_rings: bool) -> bool {
+    fn share_table(&mut self, has_rings: bool) -> bool {
         let Ok(file) = self.net.shared_memory().as_fd().try_clone_to_owned() else { return false };
         let size = self.net.memory().len();
         let shared = if has_rings {
@@ -235,7 +235,7 @@ impl SimulatedFunction for SimulatedVirtio {
                     done.add(Misdeeds { all: truncated, truncations: truncated, ..Misdeeds::default() });
                 }
                 Misdeed::Unmap { again } => {
-                    let unmapped = u64::from(self.withhold_memory(again) && !again);
+                    let unmapped = u64::from(self.share_table(again) && !again);
                     done.add(Misdeeds { all: 1, unmappings: unmapped, ..Misdeeds::default() });
                 }
                 // A virtio device has its registers in the VMM, and no PF.
