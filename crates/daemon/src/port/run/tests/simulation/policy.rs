@@ -72,7 +72,7 @@ impl SimulatedPolicy {
             },
             7..10 => Self { has_free_mac: true, ..policy },
             10 => Self { has_own_quotas: true, has_free_mac: random.bool(), ..policy },
-            11 => Self {
+            11..14 => Self {
                 has_dhcp_guard: random.bool(),
                 has_router_guard: random.bool(),
                 has_qinq: random.bool(),
