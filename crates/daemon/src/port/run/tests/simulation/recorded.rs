@@ -253,6 +253,19 @@ fn removal_after_a_death_keeps_the_settings_found() {
     );
 }
 
+/// The host dies as it opens the socket of a VF that is added, before it keeps the socket.
+#[test]
+fn death_as_a_vf_is_added_is_a_death_of_the_host() {
+    use SimulatedAction::*;
+    check_life_with(
+        "death_as_a_vf_is_added_is_a_death_of_the_host",
+        LifeConditions { program: Some(2), maps_registers: false },
+        false,
+        vec![SimulatedFamily::I82576; 3],
+        &[(ReplaceVf { frames: 5, death: Some(71), hands_over: false }, 3, 7457604823458980961)],
+    );
+}
+
 #[test]
 fn fault_of_the_keeper_shrinks_to_few_steps() {
     simulate("port::run::tests::simulation::recorded::fault_of_the_keeper_shrinks_to_few_steps", || {

@@ -6,12 +6,14 @@ use super::{SimulatedHost, slot_of_vf};
 use crate::config::PortConfig;
 use crate::control::status::VfStatus;
 use crate::port::command::PortThreadCommand;
+use crate::port::moments::death::ProcessDeath;
 use crate::port::policy_update::{PortPolicyUpdate, PreparedVf, VfPolicyUpdate};
 use crate::settings::{PortSettings, SettingsGroup};
 use crate::store::faulty_disk;
 use crate::vault::PortFileDescriptorStore;
 use host::socket::StreamSocket;
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Attempts within which a change is made although the host dies.
 const ATTEMPTS: usize = 20;
@@ -45,7 +47,15 @@ impl SimulatedHost {
         let port = &next.ports[0];
         let vault = PortFileDescriptorStore::new(&self.vault, &port.name);
         let new = port.vfs.get(before..).unwrap_or_default();
-        let new = PreparedVf::open_all(new, &vault, &self.threads).map_err(|error| error.to_string())?;
+        let opened = catch_unwind(AssertUnwindSafe(|| PreparedVf::open_all(new, &vault, &self.threads)));
+        let new = match opened {
+            Ok(opened) => opened.map_err(|error| error.to_string())?,
+            Err(reason) if reason.is::<ProcessDeath>() => {
+                self.kill();
+                return Ok(());
+            }
+            Err(defect) => resume_unwind(defect),
+        };
         // The disk works again after an earlier failure.
         faulty_disk::set(None);
         self.state_file.keep(&next, &self.settings).map_err(|error| error.to_string())?;
