@@ -129,6 +129,8 @@ impl OpenPort {
         }
         self.carry_out_commands(inbox, clock);
         if self.phase == PortPhase::Left {
+            // A process that hands over before its first round has not failed with the saved state.
+            self.succession.note_round();
             self.engine.leave_uplink();
             self.clients.leave_sockets(&mut self.engine, clock.now());
             return PortTurn::Ended(PortThreadOutcome::HandedOver);

@@ -205,7 +205,7 @@ impl PortHandOverState {
         self.journal.succeeded();
     }
 
-    /// Records that the port has completed a round of its loop, which proves that it works. Later calls do nothing.
+    /// Records that the port has completed a round of its loop, or hands over, which proves that it works. Later calls do nothing.
     pub(in crate::port) fn note_round(&mut self) {
         if self.unproven {
             self.note_working();

@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 /// Name under which the port's journal is kept for the successor process.
 pub(in crate::port) const JOURNAL: &str = "journal";
 /// Number of attempts to start the port from the saved state of the whole port. After that many without a completed
-/// round of its loop, the driver state is used instead.
+/// round of its loop and without a hand-over, the driver state is used instead.
 const TRUST_REST: u64 = 2;
 /// Number of attempts to start the port from any saved state. After that many, the port starts anew, and its former
 /// clients are disconnected.

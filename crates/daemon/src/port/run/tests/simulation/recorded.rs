@@ -266,6 +266,24 @@ fn death_as_a_vf_is_added_is_a_death_of_the_host() {
     );
 }
 
+/// Each process hands over in its first turn: none has failed with the saved state of the whole port.
+#[test]
+fn hand_overs_before_a_first_round_reset_no_vf() {
+    use SimulatedAction::*;
+    check_life_with(
+        "hand_overs_before_a_first_round_reset_no_vf",
+        LifeConditions { program: Some(2), maps_registers: false },
+        true,
+        vec![SimulatedFamily::I82576; 6],
+        &[
+            (Attach { guest: 5 }, 3, 7435766993618946518),
+            (HandOver { succeeds: true }, 0, 960388964930247531),
+            (HandOver { succeeds: true }, 0, 12708182961565082185),
+            (HandOver { succeeds: true }, 4, 8343992096262193149),
+        ],
+    );
+}
+
 #[test]
 fn fault_of_the_keeper_shrinks_to_few_steps() {
     simulate("port::run::tests::simulation::recorded::fault_of_the_keeper_shrinks_to_few_steps", || {
