@@ -281,7 +281,12 @@ impl BlockingCallQueue {
 
     /// Returns true if so much work is pending on the worker thread that the client has to wait.
     pub(super) fn are_many(&self) -> bool {
-        self.worker.backlog() >= MOST
+        self.backlog() >= MOST
+    }
+
+    /// Returns the number of jobs that the worker thread has not finished.
+    pub(in crate::port) fn backlog(&self) -> usize {
+        self.worker.backlog()
     }
 
     fn run(&self, errand: impl FnOnce() -> BlockingCallOutcome + Send + 'static) {

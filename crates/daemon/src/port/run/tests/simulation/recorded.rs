@@ -284,6 +284,28 @@ fn hand_overs_before_a_first_round_reset_no_vf() {
     );
 }
 
+/// A guest attaches while the worker of its function has fewer jobs of a hostile VMM's end than those for which clients wait.
+#[test]
+fn guest_waits_for_the_descriptors_of_a_hostile_vmm() {
+    use SimulatedAction::*;
+    let policy = SimulatedPolicy { ips: SimulatedIps::Own, ..SimulatedPolicy::default() };
+    check_life_with(
+        "guest_waits_for_the_descriptors_of_a_hostile_vmm",
+        LifeConditions { program: Some(2), maps_registers: true },
+        false,
+        vec![SimulatedFamily::I82576; 4],
+        &[
+            (Attach { guest: 2 }, 5, 13251747916313815438),
+            (Upgrade { guest: 1, waits: 36, succeeds: true }, 2, 7021625149272343026),
+            (Upgrade { guest: 0, waits: 21, succeeds: false }, 4, 1029677894196093049),
+            (Attach { guest: 3 }, 0, 13958356676864919087),
+            (Intrude { guest: 3, messages: 33 }, 5, 2945899205604928030),
+            (Intrude { guest: 0, messages: 53 }, 2, 3238885154816599596),
+            (SetPolicy { guest: 2, policy, disk: None }, 3, 1496039981078915220),
+        ],
+    );
+}
+
 #[test]
 fn fault_of_the_keeper_shrinks_to_few_steps() {
     simulate("port::run::tests::simulation::recorded::fault_of_the_keeper_shrinks_to_few_steps", || {

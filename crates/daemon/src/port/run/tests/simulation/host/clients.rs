@@ -24,7 +24,9 @@ impl SimulatedHost {
     pub(in super::super) fn is_behind(&self, vf: usize) -> bool {
         let slots = self.port.as_ref().expect("a port runs between two steps").clients.slots();
         let slot = &slots[slot_of_vf(slots, vf).expect("each VF is offered")];
-        slot.connection().is_some() || slot.is_worker_behind || slot.endpoint.listener().is_some_and(is_ready)
+        slot.connection().is_some()
+            || slot.own.errands.backlog() > 0
+            || slot.endpoint.listener().is_some_and(is_ready)
     }
 
     /// Returns the first of these VFs with a message that the port has not handled, or a reply that it has not sent.
