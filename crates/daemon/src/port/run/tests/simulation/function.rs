@@ -111,4 +111,15 @@ impl GuestPlace {
     pub(super) fn deaths(&self) -> u64 {
         self.host.borrow().deaths
     }
+
+    /// Returns true if the PF may leave a request of the guest's driver without an answer: the host has died since there were
+    /// `deaths`, which resets the card, or the VF is throttled or quarantined.
+    pub(super) fn may_go_unanswered(&self, deaths: u64) -> bool {
+        if self.deaths() > deaths {
+            return true;
+        }
+        let status = self.host.borrow_mut().status();
+        let conduct = &status.vfs[usize::from(self.index)].conduct;
+        conduct.throttled || conduct.quarantine.is_some()
+    }
 }

@@ -54,8 +54,8 @@ impl SimulatedVf {
         let family = hal.family();
         let mut vf = match AnyVf::probe(&mut hal, family, &config(place.index)) {
             Ok(vf) => vf,
-            // A host that was killed meanwhile has reset the card. The guest's driver tries again.
-            Err(error) if error.is_pf_unavailable() => return Ok(None),
+            // The guest's driver tries again.
+            Err(error) if error.is_pf_unavailable() && place.may_go_unanswered(deaths) => return Ok(None),
             Err(error) => return Err(format!("cannot probe: {error}")),
         };
         // An error is the work of a reset, which the watchdog repeats.
