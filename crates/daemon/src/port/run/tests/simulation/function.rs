@@ -112,10 +112,16 @@ impl GuestPlace {
         self.host.borrow().deaths
     }
 
-    /// Returns true if the PF may leave a request of the guest's driver without an answer: the host has died since there were
-    /// `deaths`, which resets the card, or the VF is throttled or quarantined.
-    pub(super) fn may_go_unanswered(&self, deaths: u64) -> bool {
-        if self.deaths() > deaths {
+    /// Returns the numbers of events of which each may reset the guest's function: deaths of the host, and changes of policies.
+    pub(super) fn reset_causes(&self) -> (u64, u32) {
+        let host = self.host.borrow();
+        (host.deaths, host.policies.changes())
+    }
+
+    /// Returns true if the PF may leave a request of the guest's driver without an answer: the function was reset since its
+    /// [`Self::reset_causes`] were `before`, or the VF is throttled or quarantined.
+    pub(super) fn may_go_unanswered(&self, before: (u64, u32)) -> bool {
+        if self.reset_causes() != before {
             return true;
         }
         let status = self.host.borrow_mut().status();

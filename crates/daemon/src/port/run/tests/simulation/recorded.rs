@@ -306,6 +306,24 @@ fn guest_waits_for_the_descriptors_of_a_hostile_vmm() {
     );
 }
 
+/// The state file holds a refused address. The successor, which applies it, resets the VF while its driver waits for a reply.
+#[test]
+fn address_found_by_a_successor_ends_a_drivers_request() {
+    use SimulatedAction::*;
+    let policy = SimulatedPolicy { has_second_mac: true, ..SimulatedPolicy::default() };
+    check_life_with(
+        "address_found_by_a_successor_ends_a_drivers_request",
+        LifeConditions { program: None, maps_registers: true },
+        true,
+        vec![SimulatedFamily::Avf],
+        &[
+            (Attach { guest: 0 }, 4, 4710377275310915416),
+            (SetPolicy { guest: 0, policy, disk: Some(DiskFault::ReadOnly(7)) }, 1, 3195936705059647948),
+            (Upgrade { guest: 0, waits: 26, succeeds: true }, 2, 2477604652738274609),
+        ],
+    );
+}
+
 #[test]
 fn fault_of_the_keeper_shrinks_to_few_steps() {
     simulate("port::run::tests::simulation::recorded::fault_of_the_keeper_shrinks_to_few_steps", || {

@@ -44,7 +44,7 @@ impl SimulatedVf {
     /// Attaches to a VF, probes and starts it. Returns `None` if the host dies meanwhile in a way that the guest has to bear.
     pub(super) fn attach(place: &GuestPlace) -> Result<Option<Self>, String> {
         let socket = place.host.borrow().socket(place.index.into());
-        let deaths = place.deaths();
+        let (deaths, causes) = (place.deaths(), place.reset_causes());
         let mut hal = match VfioUserHal::attach_on(SimulatedThread(place.host.clone()), &socket, MEMORY) {
             Ok(hal) => hal,
             // A client is lost with a process that has accepted it and not yet given its socket to the keeper.
@@ -55,7 +55,7 @@ impl SimulatedVf {
         let mut vf = match AnyVf::probe(&mut hal, family, &config(place.index)) {
             Ok(vf) => vf,
             // The guest's driver tries again.
-            Err(error) if error.is_pf_unavailable() && place.may_go_unanswered(deaths) => return Ok(None),
+            Err(error) if error.is_pf_unavailable() && place.may_go_unanswered(causes) => return Ok(None),
             Err(error) => return Err(format!("cannot probe: {error}")),
         };
         // An error is the work of a reset, which the watchdog repeats.
