@@ -100,6 +100,13 @@ pub(super) trait SimulatedFunction: Debug {
     fn memory(&self) -> &SharedMemory;
 }
 
+/// Numbers of the events of which each may reset a function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ResetCauses {
+    deaths: u64,
+    policy_changes: u32,
+}
+
 /// Place of a guest in the simulation.
 #[derive(Clone)]
 pub(super) struct GuestPlace {
@@ -112,15 +119,15 @@ impl GuestPlace {
         self.host.borrow().deaths
     }
 
-    /// Returns the numbers of events of which each may reset the guest's function: deaths of the host, and changes of policies.
-    pub(super) fn reset_causes(&self) -> (u64, u32) {
+    /// Returns the events until now that may have reset the guest's function.
+    pub(super) fn reset_causes(&self) -> ResetCauses {
         let host = self.host.borrow();
-        (host.deaths, host.policies.changes())
+        ResetCauses { deaths: host.deaths, policy_changes: host.policies.changes() }
     }
 
     /// Returns true if the PF may leave a request of the guest's driver without an answer: the function was reset since its
     /// [`Self::reset_causes`] were `before`, or the VF is throttled or quarantined.
-    pub(super) fn may_go_unanswered(&self, before: (u64, u32)) -> bool {
+    pub(super) fn may_go_unanswered(&self, before: ResetCauses) -> bool {
         if self.reset_causes() != before {
             return true;
         }

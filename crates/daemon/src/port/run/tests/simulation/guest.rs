@@ -7,7 +7,7 @@ mod watch;
 
 use super::families::{SimulatedFamily, mac_of};
 use super::frames::{self, FrameStamp, STREAM};
-use super::function::{GuestPlace, LONGEST, ReceivedFrame, SimulatedFunction};
+use super::function::{GuestPlace, LONGEST, ReceivedFrame, ResetCauses, SimulatedFunction};
 use super::guarded::GuardedFrame;
 use super::host::SimulatedHost;
 use super::hostile::{self, FORGED, HostileGuest, Misdeeds};
@@ -22,7 +22,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use watch::ResetCauses;
 
 /// Wait of the host's turn between two messages of a hostile VMM.
 const INTRUSION: Duration = Duration::from_micros(5);
@@ -115,7 +114,7 @@ impl SimulatedGuest {
     /// Boots the guest: attaches to the socket of its function, and starts the function.
     pub(super) fn attach(&mut self) -> Result<(), String> {
         self.disturbances += 1;
-        self.reset_causes = self.present_causes();
+        self.reset_causes = self.place.reset_causes();
         // The port serves a former client to its end first.
         let is_behind = self.place.host.borrow().is_behind(self.index());
         let longest = self.place.host.borrow().longest_answer;

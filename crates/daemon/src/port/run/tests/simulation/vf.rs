@@ -41,7 +41,8 @@ pub(super) struct SimulatedVf {
 }
 
 impl SimulatedVf {
-    /// Attaches to a VF, probes and starts it. Returns `None` if the host dies meanwhile in a way that the guest has to bear.
+    /// Attaches to a VF, probes and starts it. Returns `None` if something happens meanwhile that the guest has to
+    /// bear, such as a death of the host.
     pub(super) fn attach(place: &GuestPlace) -> Result<Option<Self>, String> {
         let socket = place.host.borrow().socket(place.index.into());
         let (deaths, causes) = (place.deaths(), place.reset_causes());

@@ -9,30 +9,17 @@ const WATCHDOG: Duration = Duration::from_secs(2);
 /// Time after which a guest looks again at a link that is down.
 const LINK_DOWN: Duration = Duration::from_millis(20);
 
-/// Numbers of the events of which each may reset a function.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ResetCauses {
-    deaths: u64,
-    policy_changes: u32,
-}
-
 impl SimulatedGuest {
-    /// Returns the events until now that may have reset the guest's function.
-    pub(super) fn present_causes(&self) -> ResetCauses {
-        let host = self.place.host.borrow();
-        ResetCauses { deaths: host.deaths, policy_changes: host.policies.changes() }
-    }
-
     /// Runs the driver's watchdog, which finds out that the function was reset, and starts it again then.
     pub(in super::super) fn watch(&mut self) -> Result<(), String> {
         // What happens while the driver looks may be found by its next look.
-        let causes = self.present_causes();
+        let causes = self.place.reset_causes();
         let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(()) };
         let link = function.watch();
         let link = link.map_err(|wrong| self.fault(&wrong))?;
         // A driver does not start while its VF is in quarantine, which it reports as a reset too.
         let is_quarantined = self.place.host.borrow().policies.of(self.index()).is_quarantined;
-        if link.was_reset && !is_quarantined && self.reset_causes == self.present_causes() {
+        if link.was_reset && !is_quarantined && self.reset_causes == self.place.reset_causes() {
             return Err(self.fault("was reset, although the host has not died and no policy has changed"));
         }
         if link.is_up || !link.was_reset {
