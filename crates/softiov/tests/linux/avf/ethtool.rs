@@ -58,7 +58,7 @@ pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<LinuxCheckOu
 /// table has only that queue. The guest runs an iperf3 server; `from` is the sender's address.
 pub(crate) fn spreads_flows(world: &LinuxTestbed, end: &AvfInterface<'_>, from: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get("hash-table").copied();
-    let key = (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
+    let key = hash_key(":");
     let settings = [(format!("hkey {key}"), true), ("equal 1".into(), false), ("default".into(), true)];
     for (setting, spread) in settings {
         let before = asked(&world.vf(end.vf)?);
@@ -66,7 +66,6 @@ pub(crate) fn spreads_flows(world: &LinuxTestbed, end: &AvfInterface<'_>, from: 
         // The driver requests it from the PF when it has time.
         world.wait_vf(end.vf, "ask for its table", |vf| asked(vf) > before)?;
         let before = received(end)?;
-        // With 16 flows, the chance of all in one queue is 1 in 32,768.
         end.guest.iperf(from, "-n 8M -R -P 16")?;
         let after = received(end)?;
         let [first, second] = [0, 1].map(|queue| after[queue] - before[queue]);
@@ -76,6 +75,12 @@ pub(crate) fn spreads_flows(world: &LinuxTestbed, end: &AvfInterface<'_>, from: 
     let table = end.check("ethtool -x IF")?;
     ensure!(table.contains(&key), "the key is not the one that was set: {table}");
     Ok(())
+}
+
+/// Returns a hash key of 52 bytes, as hexadecimal numbers with a separator. Drivers start with a random key, and one random key in
+/// 32 sends the flows of sixteen neighbouring addresses to one queue. This key does not.
+pub(crate) fn hash_key(separator: &str) -> String {
+    (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(separator)
 }
 
 /// Returns the number of packets that each of an interface's two queues has received.

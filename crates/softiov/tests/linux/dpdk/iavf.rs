@@ -2,7 +2,7 @@
 //! WB_ON_ITR, which the PF does not offer: the driver polls its mailbox. Linux uses legacy descriptors.
 
 use super::vf_asks;
-use crate::avf::AvfInterface;
+use crate::avf::{AvfInterface, ethtool::hash_key};
 use crate::guest::{COMMAND, ScenarioGuest, eventually};
 use crate::report::LinuxCheckOutcome;
 use crate::testpmd::{self, GuestTestpmd, IAVF, PciSlot};
@@ -16,10 +16,12 @@ const OTHER_MAC: &str = "02:82:57:60:00:79";
 /// IPv4 address at which Alice pings testpmd, whose mode icmpecho answers for every address.
 const ADDRESS: &str = "10.83.0.5";
 const QUEUES: &str = "--rxq=2 --txq=2";
+/// Start of testpmd's command that sets the hash key, by which pings spread.
+const SET_KEY: &str = "port config 0 rss-hash-key ipv4-other";
 
 /// Checks that testpmd starts a VF with two queues, has a link, and answers pings, also long ones and after the port
-/// was stopped. Frames of several addresses arrive in both queues, or in one if the table says so. Then it sends from
-/// both queues, and every frame arrives.
+/// was stopped. Frames of several addresses arrive in both queues by testpmd's hash key, or in one if the table says so. Then
+/// it sends from both queues, and every frame arrives.
 pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     exchange(world, world.dpdk()?, IAVF)?;
@@ -60,6 +62,7 @@ fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Resul
             alice.guest.ping(ADDRESS, size, 50).with_context(|| format!("port stopped: {stops}"))?;
         }
     }
+    vf_asks(world, VISITOR_AVF, &echo, "hash-key", &format!("{SET_KEY} {}", hash_key("")))?;
     flows(&alice)?;
     echo.say("stop")?;
     // A command has room for sixteen of the 64 entries.
