@@ -53,15 +53,6 @@ pub struct VirtioPacket {
     pub packet: &'static [Field],
 }
 
-/// Set of cases that a test runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CaseSet {
-    /// Runs in the normal tests of the project too.
-    Short,
-    /// Runs only by `cargo xtask attack`.
-    Full,
-}
-
 /// Hand-made attack with its rule and its remedy.
 #[derive(Debug, Clone, Copy)]
 pub struct AttackCase {
@@ -73,8 +64,6 @@ pub struct AttackCase {
     pub rule: &'static str,
     /// Action of the host against the attack, and setting of the administrator.
     pub remedy: Remedy,
-    /// Set that the case belongs to.
-    pub set: CaseSet,
     /// Way in which the attacked host is started.
     pub host: HostSetup,
     /// Attack that is carried out.
@@ -98,19 +87,13 @@ pub(crate) const fn row(
     remedy: Remedy,
     attack: Attack,
 ) -> AttackCase {
-    AttackCase { name, family, rule, remedy, set: CaseSet::Full, host: HostSetup::Shared, attack }
+    AttackCase { name, family, rule, remedy, host: HostSetup::Shared, attack }
 }
 
 impl AttackCase {
     /// Lets the case attack a host of its own, which is started in another way.
     pub(crate) const fn on(mut self, host: HostSetup) -> Self {
         self.host = host;
-        self
-    }
-
-    /// Puts the case into the short set.
-    pub(crate) const fn short(mut self) -> Self {
-        self.set = CaseSet::Short;
         self
     }
 }

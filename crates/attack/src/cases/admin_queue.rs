@@ -45,40 +45,35 @@ pub(super) const CASES: &[AttackCase] = &[
         "An unknown operation is answered with an error: a driver waits for ever without an answer",
         VIRTCHNL,
         Guest(Known, &[Message(9999, &[], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "queues-of-another-vsi",
         Avf,
         "A VF may not enable the queues of a VSI that is not its own",
         AVF_QUEUES,
         Guest(Known, &[Message(8, &[U16(0xffff), U16(0), U32(1), U32(1)], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "rings-of-65535-descriptors",
         Avf,
         "A ring longer than the card's greatest is refused",
         AVF_QUEUES,
         Guest(Known, &[Message(6, HUGE_PAIR, Refused)]),
-    )
-    .short(),
+    ),
     row(
         "pairs-that-the-message-does-not-have",
         Avf,
         "A message with fewer queue pairs than it counts is refused",
         AVF_QUEUES,
         Guest(Known, &[Message(6, &[Vsi, U16(u16::MAX), U32(0)], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "addresses-that-the-message-does-not-have",
         Avf,
         "A message with fewer addresses than it counts is refused",
         AVF_FILTERS,
         Guest(Known, &[Message(10, &[Vsi, U16(u16::MAX), Fill(2, 8)], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "broadcast-as-own-address",
         Avf,
@@ -98,16 +93,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "A VF cannot take the address of another VF",
         AVF_FILTERS,
         Guest(Known, &[Message(10, &[Vsi, U16(1), Field::NeighbourMac, U16(1)], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "vlans-beyond-4095",
         Avf,
         "A VLAN id above 4,095 is refused",
         AVF_VLANS,
         Guest(Known, &[Message(12, &[Vsi, U16(1), U16(4096)], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "hash-key-shorter-than-it-says",
         Avf,
@@ -121,8 +114,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "An entry of the hash table names a queue of the VF",
         VIRTCHNL,
         Guest(Known, &[Message(24, &[Vsi, U16(64), Fill(0xff, 65)], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "a-thousand-queue-pairs",
         Avf,
@@ -149,8 +141,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 U32(0xffff_fff0),
             ])],
         ),
-    )
-    .short(),
+    ),
     row(
         "body-longer-than-a-buffer",
         Avf,
@@ -169,8 +160,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 U64(0),
             ])],
         ),
-    )
-    .short(),
+    ),
     row(
         "ring-of-no-descriptors-enabled",
         Avf,
@@ -180,8 +170,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Reset,
             &[WriteAddress(VF_ATQBAL, VF_ATQBAH, 0), Write(VF_ATQLEN, aqlen::ENABLE), Write(VF_ATQT, 5)],
         ),
-    )
-    .short(),
+    ),
     row(
         "tail-and-head-beyond-the-ring",
         Avf,
@@ -196,6 +185,5 @@ pub(super) const CASES: &[AttackCase] = &[
                 Write(VF_ATQT, 0x3fe),
             ],
         ),
-    )
-    .short(),
+    ),
 ];

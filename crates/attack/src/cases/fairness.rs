@@ -25,16 +25,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "Doorbells at full speed do not stop the neighbours",
         WORK,
         GuestFlood(Reset, &[Repeat(200, &[Write(TX_BLOCK + TAIL, 1)]), Settle]),
-    )
-    .short(),
+    ),
     row(
         "flood-of-resets",
         I82576,
         "Resets at full speed do not stop the neighbours",
         WORK,
         GuestFlood(Reset, &[Repeat(50, &[Write(CTRL, RST)]), Settle]),
-    )
-    .short(),
+    ),
     row(
         "flood-of-resets-within-a-message",
         I82576,
@@ -55,8 +53,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 ],
             ),
         ]),
-    )
-    .short(),
+    ),
     row(
         "flood-of-broadcasts",
         I82576,
@@ -66,16 +63,14 @@ pub(super) const CASES: &[AttackCase] = &[
             Driver,
             &[Repeat(32, &[Send(&[Fill(0xff, 6), OwnMac, Bytes(&[0x88, 0xb6]), Fill(0, 1486)], PLAIN)])],
         ),
-    )
-    .short(),
+    ),
     row(
         "flood-of-avf-requests",
         Avf,
         "Requests of an AVF at full speed do not stop the neighbours",
         AVF_BRAKE,
         GuestFlood(Known, &[Message(1, &[U32(1), U32(1)], Reply)]),
-    )
-    .short(),
+    ),
     row(
         "flood-of-avf-broadcasts",
         Avf,
@@ -92,8 +87,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "Front ends that connect and leave at full speed do not stop the neighbours",
         CONNECTIONS,
         SocketFlood(&[Greet]),
-    )
-    .short(),
+    ),
     row(
         "flood-of-enables",
         Virtio,

@@ -87,8 +87,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Driver,
             &[RING, Store(0, &[U64(0xdead_0000_0000), U64(DATA | END | 60 | 60 << PAYLOAD)]), Write(TDT, 1)],
         ),
-    )
-    .short(),
+    ),
     row(
         "transmit-buffer-at-the-end-of-addresses",
         I82576,
@@ -98,32 +97,28 @@ pub(super) const CASES: &[AttackCase] = &[
             Driver,
             &[RING, Store(0, &[U64(u64::MAX - 8), U64(DATA | END | 60 | 60 << PAYLOAD)]), Write(TDT, 1)],
         ),
-    )
-    .short(),
+    ),
     row(
         "transmit-tail-beyond-the-ring",
         I82576,
         "A tail beyond the ring sends nothing: it is not taken modulo the length",
         TRANSMIT,
         Guest(Driver, &[RING, Write(TDT, 8), Settle, Write(TDT, 0xffff), Settle]),
-    )
-    .short(),
+    ),
     row(
         "transmit-head-beyond-the-ring",
         I82576,
         "A head beyond the ring sends nothing",
         TRANSMIT,
         Guest(Driver, &[RING, Write(TXDCTL, 0), Write(TDH, 0xffff), Write(TXDCTL, ENABLE), Write(TDT, 3)]),
-    )
-    .short(),
+    ),
     row(
         "transmit-ring-of-no-bytes",
         I82576,
         "A ring of no bytes has no descriptor to read",
         TRANSMIT,
         Guest(Driver, &[RING, Write(TDLEN, 0), Write(TDT, 1)]),
-    )
-    .short(),
+    ),
     row(
         "transmit-ring-shrunk-below-its-head",
         I82576,
@@ -137,8 +132,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "Descriptors in memory that the client has not shared are a DMA fault, and stop the ring",
         TRANSMIT,
         Guest(Driver, &[RING, Write(TDBAH, 0x1234), Write(TDT, 4)]),
-    )
-    .short(),
+    ),
     row(
         "packet-without-an-end",
         I82576,
@@ -152,8 +146,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 Repeat(20, &[Write(TDT, 7), Settle, Write(TDT, 0), Settle]),
             ],
         ),
-    )
-    .short(),
+    ),
     row(
         "segments-of-no-bytes",
         I82576,
@@ -175,8 +168,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 Write(TDT, 2),
             ],
         ),
-    )
-    .short(),
+    ),
     row(
         "segments-of-one-byte",
         I82576,
@@ -198,8 +190,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 Write(TDT, 2),
             ],
         ),
-    )
-    .short(),
+    ),
     row(
         "headers-longer-than-the-packet",
         I82576,
@@ -221,8 +212,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 Write(TDT, 2),
             ],
         ),
-    )
-    .short(),
+    ),
     row(
         "contexts-without-a-packet",
         I82576,
@@ -246,8 +236,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Driver,
             &[Write(RXDCTL, 0), Write(RDBAH, 0x1234), Write(RDH, 0), Write(RXDCTL, ENABLE), Write(RDT, 100)],
         ),
-    )
-    .short(),
+    ),
     row(
         "receive-ring-of-one-block",
         I82576,
@@ -274,8 +263,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Driver,
             &[RING, Store(0, &[Fields(8, &[At(0), U64(DATA | END | 128 | 128 << PAYLOAD)])]), Write(TDT, 7)],
         ),
-    )
-    .short(),
+    ),
     row(
         "avf-buffer-outside-memory",
         Avf,
@@ -289,8 +277,7 @@ pub(super) const CASES: &[AttackCase] = &[
                 Write(QTX_TAIL, 1),
             ],
         ),
-    )
-    .short(),
+    ),
     row(
         "avf-tail-beyond-the-ring",
         Avf,
@@ -307,24 +294,21 @@ pub(super) const CASES: &[AttackCase] = &[
                 Write(QRX_TAIL, u32::MAX),
             ],
         ),
-    )
-    .short(),
+    ),
     row(
         "avf-buffer-of-no-bytes",
         Avf,
         "A buffer of no bytes is a malformed packet, and does not loop",
         AVF_TRANSMIT,
         Guest(Known, &[AVF_RING, Store(0, &[Fields(63, &[At(0x2000), U64(AVF_END)])]), Write(QTX_TAIL, 63)]),
-    )
-    .short(),
+    ),
     row(
         "avf-descriptors-of-every-bit",
         Avf,
         "Descriptors with all bits set are malformed, and stop at the ring's tail",
         AVF_TRANSMIT,
         Guest(Known, &[AVF_RING, Store(0, &[Fill(0xff, 63 * 16)]), Write(QTX_TAIL, 63)]),
-    )
-    .short(),
+    ),
     row(
         "avf-tails-of-queues-without-a-ring",
         Avf,
@@ -342,8 +326,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Request(5, 8, &[U32(1), U32(0), U64(0), U64(1 << 20), U64(1 << 32), U64(0)], &[EmptyMemory]),
             Expect(ExpectedAnswer::Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "virtio-kick-without-a-ring",
         Virtio,

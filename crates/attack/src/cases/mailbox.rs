@@ -22,40 +22,35 @@ pub(super) const CASES: &[AttackCase] = &[
             Reset,
             &[Mail(&[id::SET_VLAN | 1 << INFO_SHIFT, 5], NotAwaited), Mail(&[id::VF_RESET], Accepted)],
         ),
-    )
-    .short(),
+    ),
     row(
         "unknown-message",
         I82576,
         "An unknown message is refused",
         MESSAGES,
         Guest(Known, &[Mail(&[0x7777], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "message-marked-as-an-answer",
         I82576,
         "A message with the bits of an answer is none of the VF's requests: the next one is answered",
         MAILBOX,
         Guest(Known, &[Mail(&[0xffff_ffff; 16], NotAwaited), Mail(&[0x7777], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "vlan-beyond-4095",
         I82576,
         "A VLAN id has 12 bits: as for Linux igb the others are ignored, and never index a table",
         MESSAGES,
         Guest(Known, &[Mail(&[id::SET_VLAN | 1 << INFO_SHIFT, 0xffff_f001], Accepted)]),
-    )
-    .short(),
+    ),
     row(
         "multicast-address-as-own-address",
         I82576,
         "A VF's own address is no multicast address",
         MESSAGES,
         Guest(Known, &[Mail(&[id::SET_MAC_ADDR, 0x0000_0001, 0x0000], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "zero-as-own-address",
         I82576,
@@ -69,16 +64,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "A VF cannot take the address of another VF",
         ADDRESSES,
         Guest(Known, &[MailNeighbour(id::SET_MAC_ADDR, Refused)]),
-    )
-    .short(),
+    ),
     row(
         "multicast-count-beyond-the-mailbox",
         I82576,
         "A count of multicast hashes beyond the message's words reads no further",
         MESSAGES,
         Guest(Known, &[Mail(&[id::SET_MULTICAST | 0xff << INFO_SHIFT, u32::MAX, u32::MAX], Reply)]),
-    )
-    .short(),
+    ),
     row(
         "frames-of-four-gib",
         I82576,
@@ -99,8 +92,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A lock that a guest keeps delays that guest's answers only",
         MAILBOX,
         Guest(Known, &[Write(V2PMAILBOX, v2p::VFU)]),
-    )
-    .short(),
+    ),
     row(
         "requests-at-full-speed",
         I82576,

@@ -157,8 +157,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A VF cannot write the mailbox bits of the PF: its next request is answered",
         MAILBOX,
         Guest(Known, &[Write(V2PMAILBOX, u32::MAX), Write(V2PMAILBOX, 0), Mail(&[0x7777], Refused)]),
-    )
-    .short(),
+    ),
     row(
         "answer-that-was-not-taken",
         I82576,

@@ -50,40 +50,35 @@ pub(super) const CASES: &[AttackCase] = &[
         "A frame that breaks no rule arrives: the attack's own road works",
         SWITCH,
         Frames(Driver, &[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
-    )
-    .short(),
+    ),
     row(
         "plain-avf-frame",
         Avf,
         "A frame that breaks no rule arrives: the attack's own road works",
         SWITCH,
         Frames(Driver, &[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
-    )
-    .short(),
+    ),
     row(
         "plain-virtio-packet",
         Virtio,
         "A packet that breaks no rule arrives: the attack's own road works",
         SWITCH,
         Packets(&[VirtioPacket { header: NONE, packet: FRAME }], Delivered),
-    )
-    .short(),
+    ),
     row(
         "neighbours-source-address",
         I82576,
         "A frame with a neighbour's source address does not leave its VF",
         SWITCH,
         Frames(Driver, &[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
-    )
-    .short(),
+    ),
     row(
         "neighbours-source-address-by-avf",
         Avf,
         "A frame with a neighbour's source address does not leave its VF",
         SWITCH,
         Frames(Driver, &[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
-    )
-    .short(),
+    ),
     row(
         "neighbours-source-address-by-virtio",
         Virtio,
@@ -93,8 +88,7 @@ pub(super) const CASES: &[AttackCase] = &[
             &[VirtioPacket { header: NONE, packet: &[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD] }],
             Dropped,
         ),
-    )
-    .short(),
+    ),
     row(
         "multicast-source-address",
         I82576,
@@ -115,8 +109,7 @@ pub(super) const CASES: &[AttackCase] = &[
             )],
             Dropped,
         ),
-    )
-    .short(),
+    ),
     row(
         "spanning-tree-frame",
         I82576,
@@ -127,32 +120,28 @@ pub(super) const CASES: &[AttackCase] = &[
             &[Send(&[Bytes(&[1, 0x80, 0xc2, 0, 0, 0]), OwnMac, Bytes(&[0, 50]), MARKED, PAD], PLAIN)],
             Dropped,
         ),
-    )
-    .short(),
+    ),
     row(
         "ip-packet-longer-than-its-frame",
         I82576,
         "An IP length beyond the frame reads no byte behind it",
         OFFLOADS,
         Frames(Driver, &[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, PAD], CHECKSUMS)], Either),
-    )
-    .short(),
+    ),
     row(
         "segments-of-an-ip-packet-with-a-wrong-length",
         I82576,
         "Segments get lengths of their own, whatever the packet's header says",
         OFFLOADS,
         Frames(Driver, &[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
-    )
-    .short(),
+    ),
     row(
         "segments-of-an-avf-packet-with-a-wrong-length",
         Avf,
         "Segments get lengths of their own, whatever the packet's header says",
         OFFLOADS,
         Frames(Driver, &[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
-    )
-    .short(),
+    ),
     row(
         "virtio-checksum-beyond-the-packet",
         Virtio,
@@ -165,8 +154,7 @@ pub(super) const CASES: &[AttackCase] = &[
             }],
             Dropped,
         ),
-    )
-    .short(),
+    ),
     row(
         "virtio-checksum-at-the-last-byte",
         Virtio,
@@ -198,8 +186,7 @@ pub(super) const CASES: &[AttackCase] = &[
             }],
             Dropped,
         ),
-    )
-    .short(),
+    ),
     row(
         "virtio-segmentation-of-an-unknown-type",
         Virtio,
@@ -212,8 +199,7 @@ pub(super) const CASES: &[AttackCase] = &[
             }],
             Dropped,
         ),
-    )
-    .short(),
+    ),
     row(
         "virtio-segmentation-without-a-checksum",
         Virtio,

@@ -53,8 +53,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A VMM that is stopped while replies wait for it delays no other",
         STOPPED_VMM,
         Surroundings(&[Vmm(&[Greet, UNREAD_REPLIES]), StopVmm, Exchange]),
-    )
-    .short(),
+    ),
     row(
         "vmm-stopped-within-a-message",
         Avf,
@@ -72,8 +71,7 @@ pub(super) const CASES: &[AttackCase] = &[
             StopVmm,
             Exchange,
         ]),
-    )
-    .short(),
+    ),
     row(
         "vmm-stopped-before-its-greeting",
         Virtio,
@@ -87,8 +85,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A host without a free descriptor refuses clients, and serves those that it has",
         DESCRIPTORS,
         Surroundings(&[Limit(OpenFiles, DescriptorsInUse(0)), Repeat(5, &[Vmm(&[])]), Exchange, Restore]),
-    )
-    .short(),
+    ),
     row(
         "descriptor-table-full-for-a-window",
         I82576,
@@ -143,16 +140,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "A log file at its size limit loses lines, and ends no host",
         DISK,
         Surroundings(&[Limit(FileSize, At(0)), Vmm(&[Again(5, &[LOG_LINE])]), Exchange]),
-    )
-    .short(),
+    ),
     row(
         "file-size-limit-for-the-policy",
         I82576,
         "A policy that cannot be stored is refused, since it would be lost with the host",
         DISK,
         Surroundings(&[Limit(FileSize, At(0)), Control(SET_POLICY_FAILS), Restore, Control(STORE_POLICY)]),
-    )
-    .short(),
+    ),
     row(
         "state-folder-gone",
         I82576,
@@ -242,8 +237,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Signal(Number::URG),
             Exchange,
         ]),
-    )
-    .short(),
+    ),
     replaced(
         "socket-folder-gone",
         "A socket folder that is gone disturbs no attached guest",
@@ -278,8 +272,7 @@ pub(super) const CASES: &[AttackCase] = &[
         KEEPER,
         Surroundings(&[Vmm(&[Greet]), SignalKeeper(Number::KILL), Exchange]),
     )
-    .on(Keeper)
-    .short(),
+    .on(Keeper),
     row(
         "keeper-stopped",
         I82576,

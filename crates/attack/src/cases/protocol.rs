@@ -46,8 +46,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A message whose size is below its header's ends the connection, since the framing is lost",
         FRAMING,
         Socket(&[Greet, Raw(&[U16(9), U16(9), U32(0), U32(0), U32(0)], NO_FILE), Expect(End)]),
-    )
-    .short(),
+    ),
     row(
         "message-size-one-below-header",
         I82576,
@@ -61,16 +60,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "A claimed size allocates no memory, and the connection ends with its bytes",
         FRAMING,
         Socket(&[Greet, Raw(&[U16(9), U16(10), U32(u32::MAX), U32(0), U32(0), Fill(0xff, 65_536)], NO_FILE)]),
-    )
-    .short(),
+    ),
     row(
         "request-before-version",
         I82576,
         "A request before VERSION is refused, and the connection stays usable",
         REQUEST,
         Socket(&[Message(READ, 0, PLAIN_READ, NO_FILE), Expect(Refused), Greet]),
-    )
-    .short(),
+    ),
     row(
         "version-twice",
         I82576,
@@ -109,8 +106,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Expect(Refused),
             Greet,
         ]),
-    )
-    .short(),
+    ),
     row(
         "version-json-numbers-beyond-64-bits",
         I82576,
@@ -148,8 +144,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(READ, 0, PLAIN_READ, NO_FILE),
             Expect(Accepted),
         ]),
-    )
-    .short(),
+    ),
     row(
         "commands-of-the-server",
         I82576,
@@ -186,8 +181,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(READ, 0, PLAIN_READ, NO_FILE),
             Expect(Accepted),
         ]),
-    )
-    .short(),
+    ),
     row(
         "command-with-the-error-flag",
         I82576,
@@ -213,8 +207,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A read of 4 GiB is refused and allocates nothing",
         REGION,
         Socket(&[Greet, Message(READ, 0, &[U64(0), U32(BAR0), U32(u32::MAX)], NO_FILE), Expect(Refused)]),
-    )
-    .short(),
+    ),
     row(
         "read-that-wraps-the-address-space",
         I82576,
@@ -225,8 +218,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(READ, 0, &[U64(u64::MAX - 1), U32(CONFIG), U32(8)], NO_FILE),
             Expect(Accepted),
         ]),
-    )
-    .short(),
+    ),
     row(
         "read-of-an-unknown-region",
         I82576,
@@ -268,8 +260,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(WRITE, 0, &[U64(0), U32(CONFIG), U32(4096), Fill(0, 4096)], NO_FILE),
             Expect(Accepted),
         ]),
-    )
-    .short(),
+    ),
     row(
         "write-multi-counts-more-than-it-has",
         I82576,
@@ -280,8 +271,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(WRITE_MULTI, 0, &[U64(u64::MAX), U64(0), U32(CONFIG), U32(4), U64(0)], NO_FILE),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "write-multi-of-nine-bytes",
         I82576,
@@ -318,16 +308,14 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(4096)], &[Memory; 40]),
             Expect(End),
         ]),
-    )
-    .short(),
+    ),
     row(
         "half-a-header-then-the-end",
         I82576,
         "A client that ends within a header frees its VF",
         VFIO_CLIENT,
         Socket(&[Greet, Raw(&[U16(1), U16(2), U32(48)], &[Memory]), EndSending, Expect(End)]),
-    )
-    .short(),
+    ),
     row(
         "a-hundred-short-connections",
         I82576,

@@ -22,24 +22,21 @@ pub(super) const CASES: &[AttackCase] = &[
         "Resets by CTRL.RST cost their guest its own turns, and the last one leaves a usable VF",
         FUNCTION,
         Guest(Reset, &[Repeat(200, &[Write(CTRL, RST)])]),
-    )
-    .short(),
+    ),
     row(
         "reset-of-a-running-driver",
         I82576,
         "A reset under a running driver stops its rings at once",
         FUNCTION,
         Guest(Driver, &[Write(CTRL, RST)]),
-    )
-    .short(),
+    ),
     row(
         "reset-between-request-and-answer",
         I82576,
         "A reset drops the pending request, and the next request gets its own answer",
         MAILBOX,
         Guest(Reset, &[Mail(&[id::VF_RESET], NotAwaited), Write(CTRL, RST), Mail(&[id::VF_RESET], Accepted)]),
-    )
-    .short(),
+    ),
     row(
         "every-bit-of-ctrl",
         I82576,
@@ -56,24 +53,21 @@ pub(super) const CASES: &[AttackCase] = &[
             Known,
             &[Message(2, &[], NotAwaited), Message(2, &[], NotAwaited), Message(2, &[], NotAwaited)],
         ),
-    )
-    .short(),
+    ),
     row(
         "reset-of-a-running-avf-driver",
         Avf,
         "A reset request under a running driver stops its rings at once",
         AVF_RESET,
         Guest(Driver, &[Message(2, &[], NotAwaited)]),
-    )
-    .short(),
+    ),
     row(
         "function-level-reset-in-half-a-message",
         I82576,
         "A client that ends after a reset and within the next message frees its VF",
         VFIO_CLIENT,
         Socket(&[Greet, Request(13, 0, &[], &[]), Raw(&[U32(13 << 16), U32(16)], &[])]),
-    )
-    .short(),
+    ),
     row(
         "reset-device-before-features",
         Virtio,

@@ -26,8 +26,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(WRITE, 0, DOORBELL, NO_FILE),
             Again(3, &[Message(READ, 1 << 4, &[U64(0), U32(CONFIG), U32(4)], NO_FILE)]),
         ]),
-    )
-    .short(),
+    ),
     row(
         "window-cut-off-behind-its-ring",
         I82576,
@@ -60,8 +59,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "Memory that shrinks under a ring ends its front end, and never the host",
         VHOST_REGIONS,
         Socket(&[VIRTIO_RING, Truncate(0), Kick, Message(11, 0, &[U32(1), U32(0)], NO_FILE)]),
-    )
-    .short(),
+    ),
     row(
         "region-cut-off-behind-a-virtio-ring",
         Virtio,

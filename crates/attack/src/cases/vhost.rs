@@ -27,8 +27,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A body above 4,096 bytes ends the connection before it is read",
         VHOST_FRAMING,
         Socket(&[Greet, Raw(&[U32(SET_MEM_TABLE), U32(9), U32(4097)], NO_FILE), Expect(End)]),
-    )
-    .short(),
+    ),
     row(
         "body-of-four-gib",
         Virtio,
@@ -56,8 +55,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "Features that the device does not offer cannot be set",
         VHOST_REQUEST,
         Socket(&[Greet, Message(SET_FEATURES, ACKNOWLEDGE, &[U64(u64::MAX)], NO_FILE), Expect(Refused)]),
-    )
-    .short(),
+    ),
     row(
         "memory-regions-beyond-the-files",
         Virtio,
@@ -95,8 +93,7 @@ pub(super) const CASES: &[AttackCase] = &[
             ),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "memory-region-of-no-bytes",
         Virtio,
@@ -123,16 +120,14 @@ pub(super) const CASES: &[AttackCase] = &[
             ),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "ring-of-no-descriptors",
         Virtio,
         "A ring of no descriptors is refused: its positions would be divided by zero",
         VHOST_REQUEST,
         Socket(&[Greet, Message(SET_VRING_NUM, ACKNOWLEDGE, &[U32(1), U32(0)], NO_FILE), Expect(Refused)]),
-    )
-    .short(),
+    ),
     row(
         "ring-number-cut-to-16-bits",
         Virtio,
@@ -143,16 +138,14 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(SET_VRING_NUM, ACKNOWLEDGE, &[U32(0x1_0001), U32(256)], NO_FILE),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "kick-that-is-a-pipe",
         Virtio,
         "A kick is an eventfd only: a pipe ends the connection",
         INTERRUPT_FILES,
         Socket(&[Greet, Message(SET_VRING_KICK, ACKNOWLEDGE, &[U64(1)], &[Pipe]), Expect(End)]),
-    )
-    .short(),
+    ),
     row(
         "kicks-a-hundred-times",
         Virtio,
@@ -162,14 +155,12 @@ pub(super) const CASES: &[AttackCase] = &[
             Greet,
             Repeat(100, &[Message(SET_VRING_KICK, ACKNOWLEDGE, &[U64(3)], &[Eventfd]), Expect(Accepted)]),
         ]),
-    )
-    .short(),
+    ),
     row(
         "second-client-of-a-neighbours-vf",
         Virtio,
         "A VF that has a client refuses another one, and the first keeps working",
         CONNECTIONS,
         Socket(&[ConnectToNeighbour, Message(SET_OWNER, ACKNOWLEDGE, &[], NO_FILE), Expect(End)]),
-    )
-    .short(),
+    ),
 ];

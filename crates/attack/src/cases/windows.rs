@@ -48,8 +48,7 @@ pub(super) const CASES: &[AttackCase] = &[
             ),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "windows-that-overlap-by-a-page",
         I82576,
@@ -64,8 +63,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(DMA_UNMAP, 0, &[U32(24), U32(0), U64(0), U64(8192)], NO_FILE),
             Expect(Accepted),
         ]),
-    )
-    .short(),
+    ),
     row(
         "window-beyond-its-file",
         I82576,
@@ -76,8 +74,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(1 << 30)], &[Memory]),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "window-of-a-pipe",
         I82576,
@@ -139,8 +136,7 @@ pub(super) const CASES: &[AttackCase] = &[
             ),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "interrupt-that-is-a-pipe",
         I82576,
@@ -151,8 +147,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(SET_IRQS, 0, &[U32(20), U32(EVENTFDS), U32(MSIX), U32(0), U32(1)], &[Pipe]),
             Expect(Refused),
         ]),
-    )
-    .short(),
+    ),
     row(
         "more-eventfds-than-vectors",
         I82576,
