@@ -34,7 +34,7 @@ pub(crate) fn is_chosen(number: usize) -> bool {
 pub(super) fn run(root: &Path, (first, end): (u64, u64), only: &str) -> Result<ExitCode> {
     let copy = root.join(COPY);
     copy_sources(root, &copy)?;
-    let program = build(&copy, &["--config", "profile.dev.package.daemon.opt-level=0"])?;
+    let program = build(&copy, &["--release"])?;
     let controls = run_seeds(&program, (first, end.min(first + CONTROLS)), Some(None))?;
     ensure!(controls.faults.is_empty(), "a seed fails without a fault: {}", controls.faults.join(", "));
     let (mut found, mut all) = (0, 0);
