@@ -196,6 +196,20 @@ impl SimulatedGuest {
         Misdeeds { all: requests, requests, ..Misdeeds::default() }
     }
 
+    /// Ends the guest's VMM, and puts a hostile one in its place, which begins a session.
+    pub(super) fn begin_intrusion(&mut self, random: &mut fastrand::Rng) {
+        self.vanish();
+        self.intruder = Intruder::attach(&self.place, self.family(), random);
+        self.is_hostile = self.intruder.is_some();
+        self.place.host.borrow_mut().has_intruders |= self.is_hostile;
+        self.intruder.iter().for_each(Intruder::begin);
+    }
+
+    /// Has a hostile VMM share memory at the address of the guest's memory.
+    pub(super) fn share_hostile_memory(&self) {
+        self.intruder.iter().for_each(Intruder::share_memory);
+    }
+
     /// Has the VMM map the guest's memory a second time, or end that, or pause a virtio guest. Returns false without an honest guest.
     pub(super) fn remap(&mut self) -> Result<bool, String> {
         let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(false) };

@@ -103,8 +103,7 @@ pub(super) struct SimulatedHost {
     pub(super) most_jobs: usize,
     /// Number of stations that successors knew from the process before a hand-over.
     pub(super) kept_stations: u64,
-    /// Place of the worker that runs no job, as if one took long.
-    stuck: Option<usize>,
+    stuck: Option<stuck::StuckWorker>,
     _folder: TempDir,
 }
 
@@ -281,6 +280,7 @@ impl SimulatedHost {
             Some((waits, succeeds)) => self.upgrade = Some((waits - 1, succeeds)),
             None => {}
         }
+        self.count_wait_for_worker();
         self.step(most);
     }
 

@@ -1,11 +1,14 @@
 //! Hostile VMM of a simulation: it attaches to the socket of a guest's function and sends messages of vfio-user or
 //! vhost-user, right ones, wrong ones and parts of one, with file descriptors. It may leave the replies unread.
 
+use super::super::message;
+use super::super::requests::front_end_message;
 use super::function::GuestPlace;
 use crate::config::file::CardFamily;
 use host::shared::SharedMemory;
 use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use vfio_client::RAM_BASE;
 
 /// Text of the version message (vfio-user).
 const VERSION: &[u8] = b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":8,\"max_data_xfer_size\":1048576}}\0";
@@ -66,6 +69,27 @@ impl Intruder {
         taken
     }
 
+    /// Begins a session as a guest's VMM does.
+    pub(super) fn begin(&self) {
+        if self.family != CardFamily::Virtio {
+            self.send_one(&message(1, 1, VERSION), &[]);
+        }
+    }
+
+    /// Shares its memory at the address of a guest's memory, and waits for no reply.
+    pub(super) fn share_memory(&self) {
+        let message = match self.family {
+            CardFamily::Virtio => front_end_message(5, &region()),
+            CardFamily::I82576 | CardFamily::Avf => message(2, 2, &window()),
+        };
+        self.send_one(&message, &[self.memory.as_fd()]);
+    }
+
+    fn send_one(&self, message: &[u8], fds: &[BorrowedFd<'_>]) {
+        // The host may have ended the connection.
+        let _ = self.stream.send(message, fds);
+    }
+
     /// Takes the replies, if the intruder does that at all.
     fn read(&self) {
         let mut buffer = [0; 4096];
@@ -96,6 +120,18 @@ impl Intruder {
         ]
         .concat()
     }
+}
+
+/// Returns the body of DMA_MAP for the memory of the intruder at the address of a guest's: its size, flags to read and write, the
+/// offset in the file, the address and the bytes.
+fn window() -> Vec<u8> {
+    [&[32_u32, 3].map(u32::to_le_bytes).concat()[..], &[0, RAM_BASE, MEMORY].map(u64::to_le_bytes).concat()]
+        .concat()
+}
+
+/// Returns the body of SET_MEM_TABLE with the memory of the intruder at the addresses of a guest's.
+fn region() -> Vec<u8> {
+    [1, RAM_BASE, MEMORY, 0x7f00_0000_0000, 0].map(u64::to_le_bytes).concat()
 }
 
 /// Draws the body of a vfio-user command: an address, an offset or an index in range more often than not.

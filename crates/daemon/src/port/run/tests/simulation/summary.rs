@@ -49,6 +49,8 @@ pub(super) struct SimulationSummary {
     pub(super) unplugged_misdeeds: u64,
     /// Number of times that a worker thread was stuck.
     pub(super) stuck: u64,
+    /// Number of guests that booted while the memory of a former client was not mapped yet.
+    pub(super) late_mappings: u64,
     /// Number of times that the uplink was unplugged, and of frames that the port has lost and counted meanwhile.
     pub(super) unplugged: u64,
     pub(super) lost_unplugged: u64,
@@ -86,6 +88,7 @@ impl SimulationSummary {
         self.truncations.iter_mut().zip(one.truncations).for_each(|(sum, one)| *sum += one);
         self.unplugged_misdeeds += one.unplugged_misdeeds;
         self.stuck += one.stuck;
+        self.late_mappings += one.late_mappings;
         self.unplugged += one.unplugged;
         self.lost_unplugged += one.lost_unplugged;
         self.removed_vfs += one.removed_vfs;
@@ -138,6 +141,7 @@ impl SimulationSummary {
             (self.lost_unplugged, "counted losses without an uplink"),
             (self.unplugged_misdeeds, "misdeeds without an uplink"),
             (self.stuck, "stuck workers"),
+            (self.late_mappings, "late mappings"),
             (self.removed_vfs, "VFs removed and added"),
             (self.interrupted_removals, "removals in which the host died"),
             (self.refused, "refused changes"),

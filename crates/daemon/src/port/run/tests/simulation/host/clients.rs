@@ -1,9 +1,15 @@
 //! Clients of a simulated host's functions.
 
-use super::{SimulatedHost, slot_of_vf};
+use super::{REST, SimulatedHost, slot_of_vf};
 use crate::port::clients::slot::OfferedFunction;
+use crate::port::command::PortThreadCommand;
+use pcie::VfIndex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// Longest time from the command until a client is disconnected: the port serves it for a second at most.
+const DISCONNECTION: Duration = Duration::from_millis(1_100);
 
 /// Returns true if a listening socket has a client in its queue.
 fn is_ready(listener: &impl AsFd) -> bool {
@@ -12,6 +18,21 @@ fn is_ready(listener: &impl AsFd) -> bool {
 }
 
 impl SimulatedHost {
+    /// Has the administrator disconnect the client of a VF, and lets the host work meanwhile. Returns false if the client stays.
+    pub(in super::super) fn disconnect(&mut self, vf: usize) -> bool {
+        let (deaths, end) = (self.deaths, self.clock.time() + DISCONNECTION);
+        let index = VfIndex::new(vf as u8).expect("a VF of the port");
+        let answer = self.ask(|answer| PortThreadCommand::Disconnect(index, answer));
+        // A port that has no such client refuses.
+        while matches!(answer, Some(Ok(_))) && self.deaths == deaths && self.clients_of(vf).0 {
+            if self.clock.time() > end {
+                return false;
+            }
+            self.step(REST);
+        }
+        true
+    }
+
     /// Returns true if a VF's function has accepted a client, and the number of clients that it has refused.
     pub(in super::super) fn clients_of(&self, vf: usize) -> (bool, u64) {
         let slots = self.port.as_ref().expect("a port runs between two steps").clients.slots();

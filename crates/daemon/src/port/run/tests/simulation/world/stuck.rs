@@ -9,6 +9,10 @@ use host::socket::StreamSocket;
 const MESSAGES: usize = 4;
 /// Clients that find a function behind, and are not accepted.
 const KNOCKS: usize = 3;
+/// Turns of the host in which a tenant's memory comes to the worker.
+const TENANT_STEPS: usize = 8;
+/// Bound of the number of steps of a guest's boot after which the worker returns.
+const TENANT_WAITS: usize = 60;
 /// Longest frame between neighbours.
 const LENGTH: usize = 400;
 
@@ -23,6 +27,7 @@ impl SimulatedWorld {
         seed: u64,
     ) -> Result<(), String> {
         self.summary.stuck += 1;
+        self.succeed_tenant(guest, seed)?;
         self.guests[guest].vanish();
         self.check_at_rest()?;
         self.host.borrow_mut().stick_worker(guest);
@@ -40,8 +45,34 @@ impl SimulatedWorld {
         self.host.borrow_mut().free_worker();
         self.guests[guest].vanish();
         self.host.borrow_mut().rest()?;
+        self.attach_after_worker(guest)
+    }
+
+    /// Boots a guest behind a tenant of its function that has shared memory at the same address. The administrator disconnects the
+    /// tenant, or its VMM ends, and the worker maps its memory only while the guest boots. The guest must notice nothing of it.
+    fn succeed_tenant(&mut self, guest: usize, seed: u64) -> Result<(), String> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        self.guests[guest].begin_intrusion(&mut random);
+        self.host.borrow_mut().rest()?;
+        self.host.borrow_mut().stick_worker(guest);
+        self.guests[guest].share_hostile_memory();
+        for _ in 0..TENANT_STEPS {
+            self.host.borrow_mut().step(TURN);
+        }
+        self.summary.late_mappings += u64::from(self.host.borrow().stuck_jobs().is_some_and(|jobs| jobs > 0));
+        if random.bool() && !self.host.borrow_mut().disconnect(guest) {
+            return Err(format!("the client of guest {guest} stays connected while its worker is stuck"));
+        }
+        self.guests[guest].vanish();
+        self.host.borrow_mut().free_worker_after(random.usize(0..TENANT_WAITS));
+        self.attach_after_worker(guest)
+    }
+
+    /// Boots a guest whose function's worker runs its jobs again.
+    fn attach_after_worker(&mut self, guest: usize) -> Result<(), String> {
         let deaths = self.host.borrow().deaths;
         self.attach(guest)?;
+        self.host.borrow_mut().free_worker();
         if !self.guests[guest].is_attached() && self.host.borrow().deaths == deaths {
             return Err(format!("guest {guest} cannot attach after the worker of its function has returned"));
         }
