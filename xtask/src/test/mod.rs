@@ -7,6 +7,7 @@ mod cluster;
 mod context;
 mod demo;
 pub(crate) mod kubernetes;
+mod lints;
 pub(crate) mod process;
 mod results;
 pub(crate) mod setup;
