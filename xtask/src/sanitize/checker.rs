@@ -9,7 +9,9 @@ use anyhow::Result;
 use crate::nightly::{self, PLATFORM, nightly};
 
 /// File of the races that ThreadSanitizer does not report, each with its reason.
-const SUPPRESSIONS: &str = "xtask/src/sanitize/thread_suppressions.txt";
+const RACES: &str = "xtask/src/sanitize/thread_suppressions.txt";
+/// File of the memory that LeakSanitizer does not report, each with its reason.
+const LEAKS: &str = "xtask/src/sanitize/leak_suppressions.txt";
 
 /// Program that checks tests while they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -41,7 +43,7 @@ impl Checker {
     pub(super) fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Miri => &["units", "rings", "virtio", "policy", "vhost-user", "capture-filter"],
-            Self::Address => &["host", "keeper"],
+            Self::Address => &["host", "keeper", "daemon"],
             Self::Thread => &["host"],
         }
     }
@@ -56,26 +58,34 @@ impl Checker {
         nightly::require("cargo", arguments, &format!("{self} needs a nightly compiler"), &remedy)
     }
 
-    /// Returns the cargo command that tests a package's library under the checker.
+    /// Returns the cargo command that runs a package's tests under the checker.
     pub(super) fn test(self, root: &Path, package: &str) -> Command {
         let mut command = nightly("cargo");
         let folder = format!("target/sanitize/{self}");
         if self == Self::Miri {
             command.arg("miri");
         }
-        command.args(["test", "--quiet", "--locked", "--lib", "--package", package, "--target-dir", &folder]);
+        command.args(["test", "--quiet", "--locked", "--package", package, "--target-dir", &folder]);
+        command.args(programs(package));
         match self {
             // Two cases of each property test: Miri is up to some thousand times slower than the processor. The isolation
             // would hide the number of cases.
             Self::Miri => command.env("PROPTEST_CASES", "2").env("MIRIFLAGS", "-Zmiri-disable-isolation"),
-            // The standard library is built with the sanitizer too: its code would hide accesses.
-            Self::Address => with_sanitizer(&mut command, "-Zsanitizer=address"),
+            // The standard library is built with the sanitizer too: its code would hide accesses. Frame pointers give the stacks of
+            // what has leaked.
+            Self::Address => with_sanitizer(&mut command, "-Zsanitizer=address -Cforce-frame-pointers=yes")
+                .env("LSAN_OPTIONS", format!("suppressions={}", root.join(LEAKS).display())),
             // ThreadSanitizer sees memory that is mapped and unmapped, and descriptors that are closed, by calls of libc only.
             Self::Thread => with_sanitizer(&mut command, "-Zsanitizer=thread --cfg=rustix_use_libc")
-                .env("TSAN_OPTIONS", format!("suppressions={}", root.join(SUPPRESSIONS).display())),
+                .env("TSAN_OPTIONS", format!("suppressions={}", root.join(RACES).display())),
         };
         command
     }
+}
+
+/// Returns cargo's arguments for the test programs of a package: the unit tests of its library, and the live tests if it has them.
+fn programs(package: &str) -> &'static [&'static str] {
+    if package == "daemon" { &["--lib", "--test", "live", "--no-fail-fast"] } else { &["--lib"] }
 }
 
 /// Has cargo build the tests and the standard library with a sanitizer.

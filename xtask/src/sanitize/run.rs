@@ -15,7 +15,7 @@ use crate::tidy::doors::package_name;
 pub(super) struct PackageResult {
     package: &'static str,
     skipped: usize,
-    /// The test program's last line.
+    /// The last lines of the test programs.
     summary: String,
     seconds: f64,
     /// Output of a run that failed.
@@ -37,11 +37,12 @@ pub(super) fn run(root: &Path, checker: Checker, package: &'static str) -> Resul
     let began = Instant::now();
     let output = command.current_dir(root).output().context("cannot run cargo")?;
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let summary = text.lines().rfind(|line| line.starts_with("test result: ")).unwrap_or("no test has run");
+    let summaries: Vec<_> = text.lines().filter(|line| line.starts_with("test result: ")).collect();
+    let summary = if summaries.is_empty() { "no test has run".to_owned() } else { summaries.join("; ") };
     Ok(PackageResult {
         package,
         skipped: skipped.len(),
-        summary: summary.to_owned(),
+        summary,
         seconds: began.elapsed().as_secs_f64(),
         failure: (!output.status.success()).then(|| format!("{text}\n{errors}\n")),
     })

@@ -159,9 +159,10 @@ fn slow_capture_reader_misses_frames_that_are_counted() {
     file.extend(frames.take(usize::MAX, |_, _| true).unwrap().unwrap());
     let packets = read(&file);
     assert_eq!(packets.iter().map(|packet| packet.missing + 1).sum::<u64>(), sent + 1);
+    let mut others = Vec::new();
     for _ in 1..MOST {
-        let (capture, others) = begin(ALL);
-        std::mem::forget(others);
+        let (capture, frames) = begin(ALL);
+        others.push(frames);
         assert!(captures.add(capture));
     }
     assert!(!captures.add(begin(ALL).0), "more than {MOST} captures");

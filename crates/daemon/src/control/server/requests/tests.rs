@@ -1,6 +1,6 @@
 //! Tests of the control thread's queue: its limits, a hand-over, the watchdog's probe.
 
-use super::{ControlRequestSender, MOST};
+use super::{ControlRequestFailure, ControlRequestSender, MOST};
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand, UpgradeResult};
 use crate::control::status::{
@@ -9,22 +9,22 @@ use crate::control::status::{
 use crate::disk_wait::DiskWait;
 use crate::settings::VfSettings;
 use serde_json::json;
+use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-/// Sends a control request, and returns the kind of the problem if the sender refuses the request at once.
-fn refusal(sender: &ControlRequestSender) -> Option<ProblemKind> {
-    let mut asking = Box::pin(sender.ask(ControlRequest::PortList));
+/// Request of a client that waits for its answer.
+type PendingRequest<'a> = Pin<Box<dyn Future<Output = Result<ControlAnswer, ControlRequestFailure>> + 'a>>;
+
+/// Sends a control request, and returns it while it is pending, or the kind of the problem if the sender refuses it at once.
+fn ask(sender: &ControlRequestSender) -> Result<PendingRequest<'_>, Option<ProblemKind>> {
+    let mut asking: PendingRequest<'_> = Box::pin(sender.ask(ControlRequest::PortList));
     match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(answer) => answer.err().map(|failure| failure.kind),
-        Poll::Pending => {
-            // The request stays pending until the end of the test, as for a client that stays.
-            std::mem::forget(asking);
-            None
-        }
+        Poll::Ready(answer) => Err(answer.err().map(|failure| failure.kind)),
+        Poll::Pending => Ok(asking),
     }
 }
 
@@ -32,10 +32,11 @@ fn refusal(sender: &ControlRequestSender) -> Option<ProblemKind> {
 fn control_request_beyond_the_pending_limit_is_refused() {
     let (local, queue) = ControlRequestSender::new();
     let remote = local.for_another_listener();
+    let mut pending = Vec::new();
     for listener in [&local, &remote] {
-        // A request keeps its permit until its turn, though its sender is dropped here.
-        assert!((0..MOST).all(|_| refusal(listener).is_none()), "a listener uses another's permits");
-        assert_eq!(refusal(listener), Some(ProblemKind::Busy));
+        let asked: Result<Vec<_>, _> = (0..MOST).map(|_| ask(listener)).collect();
+        pending.push(asked.ok().expect("a listener uses another's permits"));
+        assert_eq!(ask(listener).err(), Some(Some(ProblemKind::Busy)));
     }
     let probe = local.probe(DiskWait::default());
     let watchdog = std::thread::spawn(move || probe.ask());
@@ -44,6 +45,7 @@ fn control_request_beyond_the_pending_limit_is_refused() {
     });
     assert_eq!(watchdog.join().unwrap(), Ok(()), "clients block the watchdog");
     let probe = local.probe(DiskWait::default());
+    drop(pending);
     drop((local, remote));
     serving.join().unwrap();
     assert!(probe.ask().is_err(), "the watchdog keeps the control thread running");
