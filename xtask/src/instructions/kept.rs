@@ -24,7 +24,7 @@ const STOP_LEAST: f64 = 4.0;
 /// Kept instruction counts of all cases, and the compiler that they belong to.
 #[derive(Debug)]
 pub(super) struct InstructionBaseline {
-    compiler: String,
+    pub(super) compiler: String,
     cases: Vec<(String, InstructionCounts)>,
 }
 

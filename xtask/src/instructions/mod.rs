@@ -100,6 +100,12 @@ pub(crate) fn complaints(counted: &[(String, InstructionCounts)]) -> Result<Vec<
     Ok(kept::compare(&kept::load()?, counted))
 }
 
+/// Returns the compiler that the kept counts belong to, unless it is the one in use. Another one generates other code.
+pub(crate) fn other_compiler() -> Result<Option<String>> {
+    let kept = kept::load()?.compiler;
+    Ok((kept != metadata::compiler()?).then_some(kept))
+}
+
 /// Builds a package's benchmark `frame_path` for release, and returns the program's path.
 fn build(package: &str) -> Result<PathBuf> {
     let mut command = metadata::cargo();
