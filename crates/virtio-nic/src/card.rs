@@ -236,10 +236,13 @@ impl Nic {
         })
     }
 
-    /// Continues with what a VF knew of its guest in another process. A VF that has an address keeps it, and so does another VF
-    /// that has this one.
+    /// Continues with what a VF knew of its guest in another process. A VF that has an address keeps it. No VF takes an address that
+    /// another VF has or is promised.
     pub fn continue_guest(&mut self, vf: u8, KnownGuest { address, has_arrived }: KnownGuest) {
-        let address = address.filter(|address| !self.devices.iter().any(|device| device.owns(*address)));
+        let is_of_other = |address| {
+            self.devices.iter().enumerate().any(|(of, device)| of != usize::from(vf) && device.owns(address))
+        };
+        let address = address.filter(|address| !is_of_other(*address));
         let Some(device) = self.device_mut(vf) else { return };
         device.has_arrived = has_arrived;
         if device.address().is_none() {

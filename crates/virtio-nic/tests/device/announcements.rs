@@ -196,6 +196,19 @@ fn guest_of_another_process_keeps_its_address_or_brings_it() {
 }
 
 #[test]
+fn guest_of_another_process_keeps_the_address_promised_to_it() {
+    let mac = MacAddress(address(0));
+    for (promised_to, kept) in [(0, Some(mac)), (1, None)] {
+        let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN)]);
+        let promised = VfRules { promised: Some(mac), ..VfRules::default() };
+        machine.nic.set_rules(0, VfRules::default());
+        machine.nic.set_rules(promised_to, promised);
+        machine.nic.continue_guest(0, KnownGuest { address: Some(mac), has_arrived: false });
+        assert_eq!(machine.nic.address(0), kept, "promised to VF {promised_to}");
+    }
+}
+
+#[test]
 fn guest_that_has_moved_here_brings_its_address() {
     let (mut machine, bases) = card_before_an_arrival();
     start_rings(&mut machine, bases);

@@ -1,6 +1,7 @@
 //! Lives that a fault has failed, as the simulation has shrunk them, and a test of the shrinking.
 
 mod rings;
+mod segments;
 
 use super::conditions::LifeConditions;
 use super::families::SimulatedFamily;
