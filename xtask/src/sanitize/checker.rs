@@ -42,7 +42,20 @@ impl Checker {
     /// Returns the packages whose unit tests run.
     pub(super) fn packages(self) -> &'static [&'static str] {
         match self {
-            Self::Miri => &["units", "rings", "virtio", "policy", "vhost-user", "capture-filter"],
+            Self::Miri => &[
+                "units",
+                "rings",
+                "virtio",
+                "policy",
+                "vhost-user",
+                "capture-filter",
+                "plane",
+                "avf",
+                "i82576",
+                "avf-nic",
+                "sim",
+                "guest",
+            ],
             Self::Address => &["host", "keeper", "daemon"],
             Self::Thread => &["host"],
         }

@@ -21,24 +21,51 @@ const SECCOMP: &str =
 /// Reason: AddressSanitizer keeps freed memory for a time, so that it finds accesses to it.
 const MEMORY: &str = "measures the process's memory, of which AddressSanitizer keeps what is free";
 
-/// Tests that do not run under a checker: checker, package, path in the test program, and reason.
-const SKIPPED: &[(Checker, &str, &str, &str)] = &[
-    (Checker::Miri, "units", "vlans::tests::vlan_ids_behave_as_an_ordered_set", MANY_STEPS),
-    (Checker::Miri, "units", "work::tests::shares_are_equal_whatever_a_piece_of_work_costs", MANY_STEPS),
-    (Checker::Address, "daemon", "resets::thousand_function_level_resets_leak_no_memory", MEMORY),
-    (Checker::Address, "daemon", "resources::thousand_clients_leak_no_memory_or_descriptor", MEMORY),
+/// Tests that do not run under a checker: checker, package, reason, and paths in the test program.
+const SKIPPED: &[(Checker, &str, &str, &[&str])] = &[
+    (
+        Checker::Miri,
+        "units",
+        MANY_STEPS,
+        &[
+            "vlans::tests::vlan_ids_behave_as_an_ordered_set",
+            "work::tests::shares_are_equal_whatever_a_piece_of_work_costs",
+        ],
+    ),
+    (Checker::Miri, "sim", MANY_STEPS, &["queue::tests::rescheduling_a_timer_does_not_grow_the_event_queue"]),
+    (
+        Checker::Miri,
+        "plane",
+        MANY_STEPS,
+        &[
+            "switch::flows::tests::evicted_station_is_noted_again_with_its_next_frame",
+            "switch::flows::tests::flows_of_a_flooding_sender_evict_none_of_another",
+            "switch::stations::saved::tests::full_table_is_restored_whole",
+            "switch::stations::tests::flood_of_stations_keeps_the_table_at_its_size",
+        ],
+    ),
+    (
+        Checker::Address,
+        "daemon",
+        MEMORY,
+        &[
+            "resets::thousand_function_level_resets_leak_no_memory",
+            "resources::thousand_clients_leak_no_memory_or_descriptor",
+        ],
+    ),
     (
         Checker::Thread,
         "host",
-        "confine::tests::call_outside_the_seccomp_list_is_logged_and_ends_the_host",
         SECCOMP,
+        &["confine::tests::call_outside_the_seccomp_list_is_logged_and_ends_the_host"],
     ),
 ];
 
 /// Returns the tests of a package that do not run under a checker. Tests of all cases of a domain are too slow for Miri.
 pub(super) fn skipped(checker: Checker, package: &str) -> Vec<SkippedTest> {
     let of_package = SKIPPED.iter().filter(|(with, of, ..)| (*with, *of) == (checker, package));
-    let named = of_package.map(|(_, _, path, reason)| SkippedTest { path, reason });
+    let named =
+        of_package.flat_map(|(_, _, reason, paths)| paths.iter().map(|path| SkippedTest { path, reason }));
     let enumerated = ENUMERATIONS.iter().filter(|(of, ..)| checker == Checker::Miri && *of == package);
     named
         .chain(enumerated.map(|(_, path, _)| SkippedTest { path, reason: "tests all cases of a domain" }))
@@ -54,12 +81,17 @@ mod tests {
     #[test]
     fn skipped_tests_exist_in_their_packages() {
         let sources = source::tracked(&metadata::workspace_root().unwrap()).unwrap();
-        for (_, package, path, _) in SKIPPED {
-            let opening = format!("fn {}(", path.rsplit("::").next().unwrap_or(path));
-            let folder = format!("crates/{package}/");
-            let exists =
-                sources.iter().any(|file| file.path.starts_with(&folder) && file.text.contains(&opening));
-            assert!(exists, "{package} has no test {path}: correct the list of skipped tests");
+        for (_, package, _, paths) in SKIPPED {
+            let folders = ["crates", "lab"].map(|parent| format!("{parent}/{package}/"));
+            let files: Vec<_> = sources
+                .iter()
+                .filter(|file| folders.iter().any(|folder| file.path.starts_with(folder)))
+                .collect();
+            for path in *paths {
+                let opening = format!("fn {}(", path.rsplit("::").next().unwrap_or(path));
+                let exists = files.iter().any(|file| file.text.contains(&opening));
+                assert!(exists, "{package} has no test {path}: correct the list of skipped tests");
+            }
         }
     }
 
