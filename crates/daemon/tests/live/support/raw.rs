@@ -3,6 +3,7 @@
 use super::{PATIENCE, eventually};
 use host::socket::StreamSocket;
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -63,6 +64,14 @@ pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
 
 /// Blocking connection of a test to a vfio-user socket, with timeouts.
 pub(crate) struct RawVfioUserConnection(UnixStream);
+
+impl Drop for RawVfioUserConnection {
+    /// Ends the connection for the host too while a process that another test has just started still has a copy of the socket.
+    fn drop(&mut self) {
+        // Fails if the host has ended the connection.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
 
 impl RawVfioUserConnection {
     pub(crate) fn connect(path: &Path) -> Self {
