@@ -183,26 +183,27 @@ impl SimulatedGuest {
     /// Ends the guest's VMM, and puts a hostile one in its place, which sends messages. Returns the number of those that the host's
     /// socket took.
     pub(super) fn intrude(&mut self, seed: u64, messages: usize) -> Misdeeds {
-        self.vanish();
         let random = &mut fastrand::Rng::with_seed(seed);
-        let Some(mut intruder) = Intruder::attach(&self.place, self.family(), random) else {
+        self.admit_intruder(random);
+        let (host, Some(intruder)) = (&self.place.host, &mut self.intruder) else {
             return Misdeeds::default();
         };
-        let host = &self.place.host;
-        host.borrow_mut().has_intruders = true;
         let requests = intruder.send(random, messages, || host.borrow_mut().step(INTRUSION));
-        self.intruder = Some(intruder);
-        self.is_hostile = true;
         Misdeeds { all: requests, requests, ..Misdeeds::default() }
     }
 
     /// Ends the guest's VMM, and puts a hostile one in its place, which begins a session.
     pub(super) fn begin_intrusion(&mut self, random: &mut fastrand::Rng) {
+        self.admit_intruder(random);
+        self.intruder.iter().for_each(Intruder::begin);
+    }
+
+    /// Ends the guest's VMM, and connects a hostile one, unless the host dies meanwhile.
+    fn admit_intruder(&mut self, random: &mut fastrand::Rng) {
         self.vanish();
         self.intruder = Intruder::attach(&self.place, self.family(), random);
         self.is_hostile = self.intruder.is_some();
         self.place.host.borrow_mut().has_intruders |= self.is_hostile;
-        self.intruder.iter().for_each(Intruder::begin);
     }
 
     /// Has a hostile VMM share memory at the address of the guest's memory.
