@@ -39,7 +39,7 @@ impl Checker {
         }
     }
 
-    /// Returns the packages whose unit tests run.
+    /// Returns the packages whose tests run.
     pub(super) fn packages(self) -> &'static [&'static str] {
         match self {
             Self::Miri => &[

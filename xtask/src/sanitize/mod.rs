@@ -1,4 +1,4 @@
-//! `cargo xtask sanitize`: runs unit tests under Miri, AddressSanitizer or ThreadSanitizer, and prints a row for each package. The
+//! `cargo xtask sanitize`: runs tests under Miri, AddressSanitizer or ThreadSanitizer, and prints a row for each package. The
 //! page `docs/sanitizers.md` has the results, and the tests that are skipped.
 
 mod checker;
@@ -18,7 +18,7 @@ pub(crate) struct SanitizeArgs {
     /// Checker under which the tests run.
     #[arg(value_enum)]
     checker: Checker,
-    /// Packages whose unit tests run, without the prefix of published crates. Default: all of the checker.
+    /// Packages whose tests run, without the prefix of published crates. Default: all of the checker.
     #[arg(value_name = "PACKAGE")]
     packages: Vec<String>,
     /// Print the packages and the skipped tests, and run none.
@@ -26,7 +26,7 @@ pub(crate) struct SanitizeArgs {
     list: bool,
 }
 
-/// Runs unit tests under a checker, and prints a row for each package.
+/// Runs tests under a checker, and prints a row for each package.
 ///
 /// # Errors
 /// A package is unknown, or the checker is not installed.
