@@ -10,10 +10,9 @@ const STATED: &str = env!("CARGO_PKG_RUST_VERSION");
 
 /// Returns true if warnings of the compiler, of clippy and of rustdoc fail a stage. Says so if they do not.
 pub(super) fn are_denied() -> Result<bool> {
-    let output = metadata::cargo().arg("--version").output().context("cannot run cargo")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let used = text.split_whitespace().nth(1).unwrap_or_default();
-    let is_later = is_later(used, STATED).with_context(|| format!("no version of cargo: {text}"))?;
+    let compiler = metadata::compiler()?;
+    let used = compiler.split_whitespace().nth(1).unwrap_or_default();
+    let is_later = is_later(used, STATED).with_context(|| format!("no version of Rust: {compiler}"))?;
     if is_later {
         println!("   Rust {used} is later than {STATED}: its warnings fail nothing");
     }
