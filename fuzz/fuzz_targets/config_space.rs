@@ -12,6 +12,7 @@ use nic::{Nic, NicConfig};
 use pcie::config::{Bar, FunctionIds, offset};
 use pcie::{ConfigAccess, Function, Rid, VfIndex};
 use softiov_fuzz::FuzzerInput;
+use std::sync::LazyLock;
 
 softiov_fuzz::target!(run);
 
@@ -20,15 +21,20 @@ const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x400
 const IDS: u64 = 0;
 const CAPABILITIES: u64 = 0x34;
 
-/// Returns a VF of the 82576 and an AVF as their guests see them.
-fn guest_vfs() -> [VirtualFunction; 2] {
+/// A VF of the 82576 and an AVF as their guests see them, after a reset. The inputs clone them: to create them takes longer than
+/// most inputs do.
+static GUEST_VFS: LazyLock<[VirtualFunction; 2]> = LazyLock::new(|| {
     let (vf, identity) =
         (VfIndex::new(0).expect("VF 0 exists"), FunctionIds { device: 0x10ca, ..config::identity() });
     [
         VirtualFunction::new(vf, Rid(0x0280), identity, BARS),
         VirtualFunction::of(vf, Rid(0x0280), avf::config::space()),
     ]
-}
+});
+
+/// Port of an 82576 with SR-IOV.
+static NIC: LazyLock<Nic> =
+    LazyLock::new(|| Nic::new(NicConfig { mac: backplane::PORT_MAC, iov: true, loopback: None }));
 
 fn word(vf: &VirtualFunction, at: u64) -> [u8; 4] {
     let mut word = [0; 4];
@@ -63,7 +69,7 @@ fn access(nic: &mut Nic, vfs: &mut [VirtualFunction; 2], input: &mut FuzzerInput
         5 => while vf.release().is_some() {},
         6 if kind & 0x80 != 0 => vf.reset(),
         6 => {
-            let again = &mut guest_vfs()[family];
+            let again = &mut GUEST_VFS[family].clone();
             assert!(again.load(&vf.save()), "a saved VF loads");
             assert_eq!(again, vf);
         }
@@ -87,8 +93,7 @@ fn access(nic: &mut Nic, vfs: &mut [VirtualFunction; 2], input: &mut FuzzerInput
 }
 
 fn run(data: &[u8]) {
-    let mut nic = Nic::new(NicConfig { mac: backplane::PORT_MAC, iov: true, loopback: None });
-    let mut vfs = guest_vfs();
+    let (mut nic, mut vfs) = (NIC.clone(), GUEST_VFS.clone());
     let fixed = |vf: &VirtualFunction| (word(vf, IDS), word(vf, CAPABILITIES));
     let of_vfs = vfs.each_ref().map(fixed);
     let of_pf = nic.config_read(Function::Pf, offset::VENDOR, 4);

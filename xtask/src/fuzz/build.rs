@@ -7,18 +7,25 @@ use anyhow::{Context, Result, ensure};
 use crate::nightly::{self, PLATFORM, nightly};
 
 /// Flags of the compiler: the coverage that libFuzzer reads, as cargo-fuzz sets them without a sanitizer.
-const FLAGS: [&str; 6] = [
+const FLAGS: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "--cfg=fuzzing",
 ];
+/// Flag with which the fuzzer also learns the values of comparisons. A call for each of them makes most targets two to five
+/// times slower.
+const TRACE_COMPARISONS: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Builds the targets for the fuzzer, and returns the folder of their programs.
-pub(super) fn build(root: &Path, targets: &[String]) -> Result<PathBuf> {
-    build_with(root, targets, &FLAGS.join(" "), &root.join("target/fuzz"))
+pub(super) fn build(root: &Path, targets: &[String], with_comparisons: bool) -> Result<PathBuf> {
+    let (mut flags, mut folder) = (FLAGS.join(" "), root.join("target/fuzz"));
+    if with_comparisons {
+        flags = format!("{flags} {TRACE_COMPARISONS}");
+        folder.push("comparisons");
+    }
+    build_with(root, targets, &flags, &folder)
 }
 
 /// Builds the targets with the compiler's `flags` in `folder`, and returns the folder of their programs.

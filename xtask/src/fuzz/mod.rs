@@ -31,6 +31,10 @@ pub(crate) struct FuzzArgs {
     /// Targets that run at once. Default: one for each processor.
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
+    /// Have the fuzzer learn the values of comparisons too. It finds inputs with magic numbers sooner, and runs most targets two to
+    /// five times slower.
+    #[arg(long)]
+    comparisons: bool,
     /// Print the targets, and run none.
     #[arg(long)]
     list: bool,
@@ -69,7 +73,7 @@ pub(crate) fn run(options: &FuzzArgs) -> Result<ExitCode> {
     if options.drivers.is_some() {
         targets.retain(|target| drivers::has_inputs(target));
     }
-    let programs = build::build(&root, &targets)?;
+    let programs = build::build(&root, &targets, options.comparisons)?;
     let folders = FuzzFolders { root: &root, programs: &programs };
     if options.keep {
         targets.iter().try_for_each(|target| keep::keep(&folders, target))?;

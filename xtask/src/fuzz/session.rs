@@ -15,6 +15,9 @@ use super::report::{TargetReport, read_line};
 
 /// Longest input that the fuzzer makes, in bytes.
 pub(super) const LONGEST: &str = "4096";
+/// Settings of glibc's allocator: it keeps freed memory. To return the memory of a card to the kernel, and to get it again for each
+/// input, takes a third of the time of some targets.
+const ALLOCATOR: &str = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=2147483648";
 /// Time between two lines of progress of a target.
 const PROGRESS: Duration = Duration::from_secs(15);
 
@@ -31,6 +34,7 @@ impl FuzzFolders<'_> {
     pub(super) fn program(&self, target: &str) -> Command {
         let mut command = Command::new(self.programs.join(target));
         command.stdin(Stdio::null()).stdout(Stdio::null()).current_dir(self.root);
+        command.env("GLIBC_TUNABLES", ALLOCATOR);
         command
     }
 

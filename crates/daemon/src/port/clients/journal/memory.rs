@@ -24,11 +24,10 @@ pub(super) fn get(memory: &SharedMemory, at: u64) -> u64 {
 }
 
 pub(super) fn words<const N: usize>(memory: &SharedMemory, at: u64) -> [u64; N] {
-    let mut words = [0; N];
-    for (word, at) in words.iter_mut().zip((at..).step_by(8)) {
-        *word = get(memory, at);
-    }
-    words
+    let mut words = [[0; 8]; N];
+    // Offsets from `layout` are inside the memory.
+    let _ = memory.memory().read(at, words.as_flattened_mut());
+    words.map(u64::from_ne_bytes)
 }
 
 pub(super) fn store(memory: &SharedMemory, at: u64, bytes: &[u8]) {
