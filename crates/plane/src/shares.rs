@@ -163,13 +163,13 @@ mod tests {
     fn visits_to_one_port_in_a_round_share_its_credit() {
         let (mut shares, [one, other]) = (FrameShares::new(), [0, 1].map(PortIndex::of_field));
         shares.begin_round();
-        assert_eq!([100, 100, 100, 100].map(|wanted| visit(&mut shares, one, wanted)), [100, 100, 60, 0]);
-        assert_eq!(visit(&mut shares, other, 1_000), 260);
+        assert_eq!([100, 100, 100, 100].map(|wanted| visit(&mut shares, one, wanted)), [100, 30, 0, 0]);
+        assert_eq!(visit(&mut shares, other, 1_000), 130);
         assert!(!shares.have_credit(one) && !shares.have_credit(other));
         shares.begin_round();
         assert!(shares.have_credit(one) && shares.have_credit(other));
-        // The last round's visits were paid beyond its credit by 4 units.
-        assert_eq!(visit(&mut shares, one, 1_000), 260);
+        // The last round's visits were paid beyond its credit by 2 units.
+        assert_eq!(visit(&mut shares, one, 1_000), 130);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             shares.begin_round();
             !shares.have_credit(port)
         });
-        assert_eq!(missed.count(), 2);
+        assert_eq!(missed.count(), 4);
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
         let order = |shares: &FrameShares<1>| shares.in_turn(port, 1 << 15 | 0b111).collect::<Vec<_>>();
         assert_eq!(order(&shares), [0, 1, 2, 15]);
         for (queue, cost, next) in
-            [(1, 255, [0, 1, 2, 15]), (1, 300, [2, 15, 0, 1]), (15, 300, [0, 1, 2, 15])]
+            [(1, 127, [0, 1, 2, 15]), (1, 150, [2, 15, 0, 1]), (15, 150, [0, 1, 2, 15])]
         {
             shares.begin_round();
             shares.begin_round();

@@ -82,9 +82,9 @@ mod tests {
     #[test]
     fn excess_pieces_end_with_the_credit_of_a_round() {
         let mut pieces = ExcessPieces::default();
-        assert_eq!(pieces.limit(60), 4 + 256);
-        pieces.add(204, 60);
-        assert_eq!(pieces.limit(60), 4 + 56);
+        assert_eq!(pieces.limit(60), 4 + 128);
+        pieces.add(104, 60);
+        assert_eq!(pieces.limit(60), 4 + 28);
         pieces.settle(|_| false);
         assert_eq!((pieces.limit(60), pieces.limit(9_728)), (4, 23), "only what the frame needs");
         assert!(!pieces.are_settled());

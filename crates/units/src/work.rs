@@ -19,8 +19,8 @@ pub struct WorkCost(pub u32);
 pub const QUANTUM: WorkCost = WorkCost(200);
 /// Greatest debt that a function keeps when its client has left, which its next client pays: that of 20 rounds.
 pub const DETACHED_DEBT: WorkCost = WorkCost(20 * QUANTUM.0);
-/// Cost of frames that a function is credited with in each round: 256 short frames in bursts (some 25 us).
-pub const FRAME_QUANTUM: WorkCost = WorkCost(256);
+/// Cost of frames that a function is credited with in each round: 128 short frames in bursts (some 12 us).
+pub const FRAME_QUANTUM: WorkCost = WorkCost(128);
 /// Cost by which a large packet may overdraw its function's account, before it pauses between two segments. It is more
 /// than the cost of the largest packet that an honest guest sends with an MSS of 1,448 bytes.
 pub const FRAME_OVERDRAFT: WorkCost = WorkCost(512);
@@ -32,7 +32,7 @@ impl WorkCost {
     /// Cost of an access to one dword of registers, configuration space or MSI-X table.
     pub const ACCESS: Self = Self(1);
     /// Cost of a client's message, without the accesses in it.
-    pub const MESSAGE: Self = Self(6);
+    pub const MESSAGE: Self = Self(9);
     /// Cost of reading the doorbells in a client's mapped register pages, and of publishing the registers there.
     pub const PAGES: Self = Self(4);
     /// Cost of a reset of a VF.
@@ -354,7 +354,7 @@ mod tests {
     fn interrupts_cost_at_most_a_quarter_of_a_round() {
         // A queue pair of AVF, the vectors of an 82576, and all vectors of AVF and virtio.
         let counts = [0, 1, 3, 17, 32, u32::MAX];
-        assert_eq!(counts.map(WorkCost::of_interrupts), [0, 8, 24, 64, 64, 64].map(WorkCost));
+        assert_eq!(counts.map(WorkCost::of_interrupts), [0, 8, 24, 32, 32, 32].map(WorkCost));
     }
 
     #[test]

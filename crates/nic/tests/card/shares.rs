@@ -59,9 +59,9 @@ fn sent_by_polls<const N: usize>(bench: &mut CardFixture) -> [usize; N] {
 fn large_packet_pauses_once_its_vf_has_overdrawn_its_share() {
     let mut bench = bench();
     send_large(&mut bench, 0, WIRE, 60_000, 128);
-    // 469 segments of 2 units each; 29 units for the packet's descriptors, and 58 to read it. A poll credits 256 units, and the
+    // 469 segments of 2 units each; 29 units for the packet's descriptors, and 58 to read it. A poll credits 128 units, and the
     // packet may overdraw them by 512.
-    assert_eq!(sent_by_polls(&mut bench), [341, 0, 0, 128, 0]);
+    assert_eq!(sent_by_polls(&mut bench), [277, 0, 0, 0, 0, 192, 0]);
     assert!(!bench.poll_once().more);
 }
 
@@ -80,7 +80,7 @@ fn vf_sends_in_every_poll_beside_a_flood_of_segments() {
         let frames = bench.wire_got();
         let own = frames.iter().filter(|frame| frame[6..12] == mac(1).0).count();
         assert_eq!(own, 1, "poll {poll}");
-        assert!(frames.len() <= 1 + (256 + 512) / 2, "poll {poll}: {} frames", frames.len());
+        assert!(frames.len() <= 1 + (128 + 512) / 2, "poll {poll}: {} frames", frames.len());
     }
 }
 
@@ -101,7 +101,7 @@ fn sctp_checksums_cost_by_their_bytes() {
     bench.vf(0).ring();
     // 11 units for the checksum, and 4 for the frame.
     let sent: [usize; 4] = sent_by_polls(&mut bench);
-    assert_eq!(sent, [18, 17, 17, 8]);
+    assert_eq!(sent, [9, 9, 8, 9]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn flood_of_broadcasts_leaves_descriptors_for_frames_to_one_vf() {
     }
     // Each of the 79 segments has two receivers beside the uplink, and costs 4 units.
     let sent: [usize; 3] = sent_by_polls(&mut bench);
-    assert!(sent[0] <= 256 / 4 + 79, "{sent:?}");
+    assert!(sent[0] <= 128 / 4 + 79, "{sent:?}");
     bench.poll();
     let received = bench.vf(1).received().len();
     // A ring of 64 descriptors leaves 7 of the 63 that the driver posts.
@@ -210,11 +210,11 @@ fn segments_with_headers_of_893_bytes_keep_to_one_share() {
         let first = AdvancedDataDescriptor { segment: true, payload_length: 60_000, ..data(address, 893) };
         vec![context.emit(), first.emit(), packet(address + 893, 60_000).emit()]
     });
-    // A segment of 1,021 bytes costs 4 units. A poll credits 256, and a packet may overdraw them by 512.
+    // A segment of 1,021 bytes costs 4 units. A poll credits 128, and a packet may overdraw them by 512.
     let sent = polls.map(|(frames, _)| frames);
-    assert!(sent.iter().all(|frames| frames * 4 <= 256 + 512), "{sent:?}");
+    assert!(sent.iter().all(|frames| frames * 4 <= 128 + 512), "{sent:?}");
     let total = 4 * sent.iter().sum::<usize>();
-    assert!((4 * 256..=8 * 256 + 512).contains(&total), "{sent:?}");
+    assert!((4 * 128..=8 * 128 + 512).contains(&total), "{sent:?}");
 }
 
 #[test]
@@ -229,13 +229,13 @@ fn sctp_of_9_700_bytes_keeps_to_one_share() {
             AdvancedDataDescriptor { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
         vec![context(L4PacketType::Sctp, 0, 0), summed.emit()]
     });
-    // 75 units for the checksum, 20 for the frame and 9 to read it: two or three frames by the 256 units of a poll.
-    assert_eq!(polls.map(|(frames, _)| frames), [3, 2, 3, 2, 2, 3, 2, 2]);
+    // 75 units for the checksum, 20 for the frame and 9 to read it: one or two frames by the 128 units of a poll.
+    assert_eq!(polls.map(|(frames, _)| frames), [2, 1, 1, 1, 1, 2, 1, 1]);
 }
 
 #[test]
 fn context_descriptors_keep_to_one_share() {
     let polls = flood(|_| vec![context(L4PacketType::Tcp, 20, 128)]);
     // A unit pays for eight of them.
-    assert_eq!(polls.map(|(_, taken)| taken), [2048, 2047, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(polls.map(|(_, taken)| taken), [1024, 1024, 1024, 1023, 0, 0, 0, 0]);
 }

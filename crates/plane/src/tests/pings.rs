@@ -22,17 +22,17 @@ pub(crate) trait FloodedCard {
 }
 
 /// Checks that a VF whose ring is always full of broadcasts cut into small segments loses two others less than 1 % of their
-/// pings. The others' drivers read their rings in every eighth poll, so most of the broadcasts find no descriptor.
+/// pings. The others' drivers read their rings in every sixteenth poll, so most of the broadcasts find no descriptor.
 pub(crate) fn check_pings_beside_broadcasts(card: &mut impl FloodedCard) {
     let (mut answers, mut broadcasts) = (0, 0);
     for visit in 0..PINGS + 2 {
         answers += card.take_from(1, 2);
         let pings = card.take_from(2, 1);
-        for poll in 0..8 {
+        for poll in 0..16 {
             card.flood();
             // Frames begin at each time since the drivers have read their rings.
             for (from, to, count) in [(1, 2, usize::from(visit < PINGS)), (2, 1, pings)] {
-                (0..count * usize::from(poll == visit % 8)).for_each(|_| card.send(from, to));
+                (0..count * usize::from(poll == visit % 16)).for_each(|_| card.send(from, to));
             }
             broadcasts += card.poll();
         }

@@ -27,13 +27,13 @@ const FLOODER: u8 = 0;
 /// Bytes of each guest's memory.
 const MEMORY: u64 = 64 << 20;
 /// Times that the neighbours exchange a request and a frame during a flood.
-const EXCHANGES: usize = 40;
+const EXCHANGES: usize = 60;
 /// Rounds in which the rest of the flooder's credit is measured.
 const ROUNDS: u64 = 100;
 /// Messages of the flooder's client before each round. They cost more than the flooder's credit of a round.
 const MESSAGES: usize = 40;
 /// Cost of a client's message (`units::work`).
-const MESSAGE: u64 = 6;
+const MESSAGE: u64 = 9;
 
 /// Action of the flooding guest before each round of the port.
 type GuestFlood = fn(&mut FloodedPort);
