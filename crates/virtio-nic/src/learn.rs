@@ -7,12 +7,17 @@ use pcie::{Bus, Function};
 use plane::frame::{AddressPair, HEADER};
 use plane::{ForwardingPlane, PortIndex};
 use rings::BufferChain;
+use units::work::FRAME_QUANTUM;
 use units::{MacAddress, WorkCost};
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
 
 /// Cost of a check for a packet in a ring, and of comparing an address with those of the other VFs.
 const RING_CHECK: WorkCost = WorkCost(1);
+
+/// Cost of looks in a round, after which no further ring is looked at: the rings found so far can spend the rest of the round's credit.
+/// 16 rings with packets of Linux cost as much.
+const MOST_LOOKS: WorkCost = WorkCost(FRAME_QUANTUM.0 / 2);
 
 /// Learns a VF's address from the first packet in one of its rings, which stays there. An address of another VF, or one that
 /// the plane refuses, is not learned: its frames would go to this VF. Returns `None` if the device has an address now. Otherwise returns a mask
@@ -32,8 +37,11 @@ pub(crate) fn learn<B: Bus>(
         let has_arrived = devices[vf].has_arrived && !is_of_other && plane.grant_address(port, source);
         is_of_other || !has_arrived && !plane.may_learn(port, source)
     };
-    let (ready, mut useless) = (devices[vf].ready, 0);
+    let (ready, mut useless, mut spent) = (devices[vf].ready, 0, WorkCost(0));
     for queue in (0..MAX_PAIRS).filter(|queue| ready >> queue & 1 != 0) {
+        if spent >= MOST_LOOKS {
+            break;
+        }
         if devices[vf].held.is_of(queue as u8) {
             // The rest of a paused packet waits for no address: its first segments have left. A VF with a check of its sources would
             // be charged with spoofing for it.
@@ -46,6 +54,7 @@ pub(crate) fn learn<B: Bus>(
         }
         let (source, cost) = first_source(&mut devices[vf], queue, port, bus);
         plane.shares.charge(port, cost);
+        spent = spent + cost;
         match source {
             FirstPacketAddress::From(source) if !is_taken(devices, plane, source) => {
                 (devices[vf].learned, devices[vf].has_arrived) = (Some(source), false);

@@ -8,19 +8,17 @@ use units::{MacAddress, WorkCost};
 use virtio::net::NetHeader;
 use virtio_nic::VfRules;
 
-/// Number of queue pairs of the guest.
-const PAIRS: u8 = 4;
 /// Number of buffers of the first packet of each transmit ring.
 const BUFFERS: usize = 100;
 
 /// Returns a card with a guest that has no address. The first packet of each transmit ring has a group as its source, and many
 /// buffers.
-fn card_without_addresses() -> TestMachine {
-    let mut machine = TestMachine::with(&[GuestDriverConfig::of(false, MODERN, PAIRS)]);
+fn card_without_addresses(pairs: u8) -> TestMachine {
+    let mut machine = TestMachine::with(&[GuestDriverConfig::of(false, MODERN, pairs)]);
     machine.nic.set_rules(0, VfRules { spoof_check: true, ..VfRules::default() });
     let mut frame = datagram(0, 9, &[7; 200]);
     frame[6] |= 1;
-    for pair in 0..u32::from(PAIRS) {
+    for pair in 0..u32::from(pairs) {
         let buffers = machine.place(0, NetHeader::default(), &frame, &[1; BUFFERS - 1]);
         assert!(buffers.len() == BUFFERS && machine.make_available(0, 2 * pair + 1, &buffers));
     }
@@ -29,7 +27,7 @@ fn card_without_addresses() -> TestMachine {
 
 #[test]
 fn vf_in_debt_has_no_packet_read_to_learn_from() {
-    let mut machine = card_without_addresses();
+    let mut machine = card_without_addresses(4);
     machine.plane.shares.set_quantum(WorkCost(4));
     let mut accesses = Vec::new();
     for _ in 0..12 {
@@ -41,6 +39,14 @@ fn vf_in_debt_has_no_packet_read_to_learn_from() {
     // The first look costs some 56 units, and each round pays 4 of them.
     assert!(accesses[0].1 > 0, "{accesses:?}");
     assert!(accesses[1..].iter().all(|reads| *reads == (true, 0)), "{accesses:?}");
+}
+
+#[test]
+fn looks_at_first_packets_leave_credit_to_send_them() {
+    let mut machine = card_without_addresses(16);
+    // A look costs 14 units, so looks at all rings would cost more than the credit of each round.
+    let rounds = (0..100).position(|_| !machine.poll_awake(0, 64));
+    assert!(rounds.is_some_and(|rounds| rounds < 40), "the packets stay in the rings: {rounds:?}");
 }
 
 #[test]
