@@ -31,7 +31,7 @@ const SECRET_BYTE: u8 = 0xa5;
 /// Offset of the packets to send in the hostile guest's memory.
 const PACKETS: u64 = BASE + 0x6_0000;
 /// Most polls in which the card has to finish its work before frames of the neighbours must arrive.
-const POLLS: usize = 64;
+const POLLS: usize = 128;
 /// Number of a station on the wire.
 const STATION: u8 = 9;
 

@@ -8,8 +8,8 @@ const SIZE: usize = 16;
 /// Number of times that a marked frame repeats its mark.
 const REPEATS: usize = 18;
 
-/// Bytes that no input contains by chance: a hash of the whole input. A constant would not do, since the fuzzer learns
-/// constants from the comparisons of a target.
+/// Bytes that no input contains by chance: a hash of the whole input. A constant would not do, since the fuzzer may
+/// learn constants from the comparisons of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameMark([u8; SIZE]);
 

@@ -33,7 +33,7 @@ pub(crate) struct FuzzArgs {
     jobs: Option<u16>,
     /// Have the fuzzer learn the values of comparisons too. It finds inputs with magic numbers sooner, and runs most targets two to
     /// five times slower.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "coverage")]
     comparisons: bool,
     /// Print the targets, and run none.
     #[arg(long)]

@@ -19,7 +19,7 @@ type GuestFloodAction = fn(&mut AvfFlooder, &mut Machine);
 
 const UNKNOWN: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
 
-const FLOODS: [(&str, GuestFloodAction); 11] = [
+const FLOODS: [(&str, GuestFloodAction); 12] = [
     ("nothing, busily", |_, _| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("admin queue commands", |flooder, machine| _ = flooder.send_commands(machine)),
     ("virtchnl requests", |flooder, machine| _ = flooder.send_requests(machine)),
@@ -38,6 +38,7 @@ const FLOODS: [(&str, GuestFloodAction); 11] = [
     }),
     ("SCTP of 9.7 KB", |flooder, machine| flooder.send_raw(machine, RawPacket::Sctp)),
     ("context descriptors", |flooder, machine| flooder.send_raw(machine, RawPacket::Context)),
+    ("interrupts of 17 vectors", |flooder, machine| flooder.trigger_interrupts(machine)),
     ("malformed packets", |flooder, machine| flooder.send_malformed(machine)),
 ];
 

@@ -215,6 +215,9 @@ fn judge_floods<F: Copy>(
     let (mut failed, mut undecided) = (Vec::new(), Vec::new());
     // Part of the names of the floods that are judged.
     let wanted = std::env::var("SOFTIOV_NEIGHBOUR_FLOOD").unwrap_or_default();
+    if !floods.iter().chain(broadcasts).any(|(what, _)| what.contains(&wanted)) {
+        println!("no flood of these has {wanted:?} in its name");
+    }
     for (flooders, bound) in BOUNDS {
         let bounded = floods.iter().map(|flood| (flood, Some(bound)));
         let all = bounded.chain(broadcasts.iter().map(|flood| (flood, None)));

@@ -1,11 +1,12 @@
 //! Access of the PF driver to an 82576, on the thread that owns the card. The PF does no DMA and takes no
 //! interrupts. Time is an argument: a driver's wait advances it, and nothing sleeps.
 
+use super::BUDGET;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::uplink::PortUplink;
 use driver::Hal;
 use i82576::{MacAddress, Time};
-use nic::{Nic, PollBudget};
+use nic::Nic;
 use pcie::Function;
 use plane::PortIndex;
 use std::time::Duration;
@@ -78,7 +79,7 @@ impl Hal for RunningCardHal<'_> {
         let end = self.now + time;
         loop {
             self.uplink.set_time(self.now);
-            self.nic.poll(self.now, PollBudget::default(), self.bus, self.uplink);
+            self.nic.poll(self.now, BUDGET, self.bus, self.uplink);
             let left = end.since(self.now);
             if left.is_zero() {
                 return;

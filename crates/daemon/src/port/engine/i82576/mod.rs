@@ -40,11 +40,14 @@ use policy::{PolicyError, PortPolicy, VfPolicy};
 use report::{filters, mailbox, quotas};
 use std::sync::Arc;
 use units::WorkCost;
+use units::work::FRAME_QUANTUM;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
 /// Bytes of a receive or transmit descriptor.
 const DESCRIPTOR: u32 = 16;
+/// Work of the card in a round. Frames from the wire have no account, and get as much of a round as the frames of a VF.
+const BUDGET: PollBudget = PollBudget { frames: FRAME_QUANTUM.0 as usize };
 
 /// Ranges of a VF's BAR0 that its client may map.
 const AREAS: &[SparseArea] =
@@ -196,7 +199,7 @@ impl PortCard for I82576Card {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        let poll = self.nic.poll(now, PollBudget::default(), bus, uplink);
+        let poll = self.nic.poll(now, BUDGET, bus, uplink);
         bus.charge_interrupts(self.nic.shares_mut());
         poll
     }

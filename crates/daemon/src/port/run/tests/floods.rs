@@ -18,6 +18,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use units::WorkCost;
 use units::work::{FRAME_OVERDRAFT, FRAME_QUANTUM, QUANTUM};
 use vfio_user::wire::pci_region;
 
@@ -32,8 +33,8 @@ const EXCHANGES: usize = 60;
 const ROUNDS: u64 = 100;
 /// Messages of the flooder's client before each round. They cost more than the flooder's credit of a round.
 const MESSAGES: usize = 40;
-/// Cost of a client's message (`units::work`).
-const MESSAGE: u64 = 9;
+/// Cost of a client's message.
+const MESSAGE: u64 = WorkCost::MESSAGE.0 as u64;
 
 /// Action of the flooding guest before each round of the port.
 type GuestFlood = fn(&mut FloodedPort);

@@ -207,7 +207,7 @@ fn skipped_bytes_of_a_message_are_charged() {
 fn resets_by_message_cost_their_walk_through_the_configuration() {
     let mut world = PortFixture::open();
     let rounds = rounds_until_answered(&mut world, &message(1, 13, &[]).repeat(100), 100 * 16);
-    // Each costs 107 units, and each turn a save of 150.
+    // Each costs 110 units, and each turn a save of 150.
     assert!((54..=250).contains(&rounds), "{rounds}");
 }
 
@@ -216,7 +216,7 @@ fn configuration_writes_cost_their_save() {
     let mut world = PortFixture::open();
     let write = message(1, 10, &[&access(7, 4, 2)[..], &[0; 2]].concat());
     let rounds = rounds_until_answered(&mut world, &write.repeat(100), 100 * 32);
-    // 29 writes fit into a turn, and a save takes three quarters of one.
+    // 20 writes fit into a turn, and a save takes three quarters of one.
     assert!((10..=20).contains(&rounds), "{rounds}");
 }
 

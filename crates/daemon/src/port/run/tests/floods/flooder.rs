@@ -1,7 +1,7 @@
 //! AVF guest that floods its port: with commands, requests and packets that its driver would not send.
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
-use avf::bits::aqlen;
+use avf::bits::{aqlen, dyn_ctl};
 use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use avf::register as r;
 use avf::virtchnl::{
@@ -179,6 +179,12 @@ impl AvfFlooder {
         let tail = (self.raw_tail.unwrap_or_default() + RAW.0 - 4) % RAW.0;
         self.raw_tail = Some(tail);
         (0..PAIRS).for_each(|queue| hal.write(r::qtx_tail(queue), tail.into()));
+    }
+
+    /// Triggers the interrupts of all vectors.
+    pub(crate) fn trigger_interrupts<H: DmaHal>(&self, hal: &mut H) {
+        let trigger = dyn_ctl::INTENA | dyn_ctl::SWINT_TRIG | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT;
+        (0..=PAIRS).for_each(|vector| hal.write(r::dyn_ctl(vector), trigger));
     }
 
     /// Replaces the transmit rings of all queues by one that is filled with copies of a packet. Sends none of them.

@@ -2,8 +2,6 @@
 
 use super::flooder::{RawPacket, send_large_packets};
 use super::{FLOODER, FloodedPort, GuestFlood, GuestHal, ROUNDS, with_raw_rings};
-use avf::bits::dyn_ctl;
-use driver::Hal;
 use driver::avf::vf::AvfDriver;
 use host::eventfd::EventFd;
 use i82576::MacAddress;
@@ -51,10 +49,10 @@ fn avf_flood_of_interrupts_takes_from_its_own_frames() {
     let [alone, _, _] =
         flood_of_packets(|port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Sctp)));
     let [packets, interrupts, rounds] = flood_of_packets(|port| {
-        port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Sctp));
-        let trigger = dyn_ctl::INTENA | dyn_ctl::SWINT_TRIG | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT;
-        (0..VECTORS as u8)
-            .for_each(|vector| port.hal(FLOODER).write(avf::register::dyn_ctl(vector), trigger));
+        port.with_flooder(|flooder, hal| {
+            flooder.send_raw(hal, RawPacket::Sctp);
+            flooder.trigger_interrupts(hal);
+        });
     });
     assert!(interrupts >= (VECTORS - 1) * rounds, "{interrupts} interrupts in {rounds} rounds");
     // The interrupts of a round are charged at its end.
