@@ -20,7 +20,7 @@ pub(super) enum Checker {
     Miri,
     /// AddressSanitizer, with LeakSanitizer, in crates with unsafe code.
     Address,
-    /// ThreadSanitizer, in the crate whose threads share memory.
+    /// ThreadSanitizer, in the crates whose threads share memory.
     Thread,
 }
 
@@ -57,7 +57,7 @@ impl Checker {
                 "guest",
             ],
             Self::Address => &["host", "keeper", "daemon"],
-            Self::Thread => &["host"],
+            Self::Thread => &["host", "daemon"],
         }
     }
 

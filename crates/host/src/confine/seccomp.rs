@@ -18,9 +18,11 @@ use super::{SandboxError, trap};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeccompMode {
     /// A forbidden system call ends the host.
-    #[default]
+    #[cfg_attr(not(rustix_use_libc), default)]
     On,
-    /// The kernel logs a forbidden system call and carries it out.
+    /// The kernel logs a forbidden system call and carries it out. This is the default of a program whose `rustix` calls libc, which
+    /// makes other system calls than those of the list.
+    #[cfg_attr(rustix_use_libc, default)]
     Log,
     /// Threads may make any system call: no filter is installed.
     Off,
