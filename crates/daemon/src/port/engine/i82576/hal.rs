@@ -1,15 +1,18 @@
 //! Access of the PF driver to an 82576, on the thread that owns the card. The PF does no DMA and takes no
 //! interrupts. Time is an argument: a driver's wait advances it, and nothing sleeps.
 
-use super::BUDGET;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::uplink::PortUplink;
 use driver::Hal;
 use i82576::{MacAddress, Time};
-use nic::Nic;
+use nic::{Nic, PollBudget};
 use pcie::Function;
 use plane::PortIndex;
 use std::time::Duration;
+use units::work::FRAME_QUANTUM;
+
+/// Work of the card in a round. Frames from the wire have no account, and get as much of a round as the frames of a VF.
+pub(super) const BUDGET: PollBudget = PollBudget { frames: FRAME_QUANTUM.0 as usize };
 
 /// Access of the PF driver to the registers of an 82576.
 pub(super) struct I82576PfHal<'a> {

@@ -24,7 +24,7 @@ use crate::state::{self, CardState, SavedStateError};
 use driver::Hal;
 use driver::conduct::{QuarantineCause, VfConductVerdict};
 use driver::pf::{MailboxRefusal, SavedPortPolicy};
-use hal::{I82576PfHal, RunningCardHal};
+use hal::{BUDGET, I82576PfHal, RunningCardHal};
 use i82576::bits::mbvficr;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
@@ -33,21 +33,18 @@ use i82576::window::MAPPED;
 use i82576::{PoolIndex, QueueIndex, Time};
 use iovm::VirtualFunctionState;
 use nic::doorbell::Doorbells;
-use nic::{Nic, PollBudget, PollResult, PoolCounters};
+use nic::{Nic, PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use pf_owner::{HostedPf, PfOwner, vf};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use report::{filters, mailbox, quotas};
 use std::sync::Arc;
 use units::WorkCost;
-use units::work::FRAME_QUANTUM;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
 /// Bytes of a receive or transmit descriptor.
 const DESCRIPTOR: u32 = 16;
-/// Work of the card in a round. Frames from the wire have no account, and get as much of a round as the frames of a VF.
-const BUDGET: PollBudget = PollBudget { frames: FRAME_QUANTUM.0 as usize };
 
 /// Ranges of a VF's BAR0 that its client may map.
 const AREAS: &[SparseArea] =
