@@ -71,6 +71,16 @@ impl Checker {
         nightly::require("cargo", arguments, &format!("{self} needs a nightly compiler"), &remedy)
     }
 
+    /// Returns cargo's arguments for the test programs of a package: the unit tests of its library, and the live tests of `daemon`. The
+    /// simulated hosts of its library run on one thread, and take ThreadSanitizer tens of minutes.
+    fn programs(self, package: &str) -> &'static [&'static str] {
+        match (self, package) {
+            (Self::Thread, "daemon") => &["--test", "live", "--no-fail-fast"],
+            (_, "daemon") => &["--lib", "--test", "live", "--no-fail-fast"],
+            _ => &["--lib"],
+        }
+    }
+
     /// Returns the cargo command that runs a package's tests under the checker.
     pub(super) fn test(self, root: &Path, package: &str) -> Command {
         let mut command = nightly("cargo");
@@ -79,7 +89,7 @@ impl Checker {
             command.arg("miri");
         }
         command.args(["test", "--quiet", "--locked", "--package", package, "--target-dir", &folder]);
-        command.args(programs(package));
+        command.args(self.programs(package));
         match self {
             // Two cases of each property test: Miri is up to some thousand times slower than the processor. The isolation
             // would hide the number of cases.
@@ -94,11 +104,6 @@ impl Checker {
         };
         command
     }
-}
-
-/// Returns cargo's arguments for the test programs of a package: the unit tests of its library, and the live tests if it has them.
-fn programs(package: &str) -> &'static [&'static str] {
-    if package == "daemon" { &["--lib", "--test", "live", "--no-fail-fast"] } else { &["--lib"] }
 }
 
 /// Has cargo build the tests and the standard library with a sanitizer.
