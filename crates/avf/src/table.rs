@@ -305,7 +305,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 2,
                 Rw(u32::MAX),
                 HashTypes,
-                "used only while RSS_PF is not negotiated",
+                "iavf sends messages instead if RSS_PF is negotiated",
             ),
             Register::many(
                 "VFQF_HKEY",
@@ -313,7 +313,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 13,
                 Rw(u32::MAX),
                 HashKey,
-                "used only while RSS_PF is not negotiated",
+                "iavf sends messages instead if RSS_PF is negotiated",
             ),
             Register::many(
                 "VFQF_HLUT",
@@ -321,7 +321,7 @@ pub const CHAPTERS: &[(&str, &[Register])] = &[
                 16,
                 Rw(u32::MAX),
                 LookupTable,
-                "used only while RSS_PF is not negotiated; an entry beyond the queue pairs names queue 0",
+                "iavf sends messages instead if RSS_PF is negotiated; a frame whose entry names no running queue is dropped",
             ),
         ],
     ),

@@ -111,7 +111,7 @@ impl AvfPf {
             state.decided.policy.mac.filter(|_| state.decided.policy.admin_mac || state.mac.is_none());
         let mac = given.or(state.mac);
         state.mac = mac;
-        let (pairs, policy) = (state.pairs, state.decided.policy);
+        let policy = state.decided.policy;
         // The card's reset has removed the VF's addresses and VLANs.
         self.state_mut(vf).addresses.clear();
         self.restore_default_vlan(hal, vf);
@@ -124,8 +124,8 @@ impl AvfPf {
         hal.order(vf, CardCommand::HashTypes(HASH_TYPES));
         hal.order(vf, CardCommand::HashFunction(RssHashFunction::Toeplitz));
         hal.order(vf, CardCommand::HashKey(&[0; HASH_KEY]));
-        let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|entry| (entry % usize::from(pairs)) as u8);
-        hal.order(vf, CardCommand::LookupTable(&table));
+        // Only queue 0, which every driver enables: iavf sets its key some milliseconds before its table.
+        hal.order(vf, CardCommand::LookupTable(&[0; LOOKUP_TABLE]));
         self.apply_tags(hal, vf);
     }
 }
