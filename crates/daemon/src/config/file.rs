@@ -7,7 +7,7 @@ use super::http::HttpConfigKeys;
 use super::impair::ImpairmentConfigKeys;
 use super::size::MemorySize;
 use super::uplink::UplinkConfig;
-use crate::settings::{ConductThresholds, MirrorRule, StormControlSettings, VfSettings};
+use crate::settings::{ConductThresholds, LinkLocalPolicy, MirrorRule, StormControlSettings, VfSettings};
 use policy::CardFamilyLimits;
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
@@ -64,10 +64,8 @@ pub struct PortConfigKeys {
     /// uplink. A port without an uplink always has a link.
     #[serde(default)]
     pub link: PortLinkRule,
-    /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
-    /// "forward", as a cable would; pause and MAC control frames are dropped in any case. Default: drop.
-    #[serde(default)]
-    pub link_local: LinkLocalPolicy,
+    /// Policy for link-local frames of guests. Default: [`PortSettings::link_local`](crate::settings::PortSettings::link_local).
+    pub link_local: Option<LinkLocalPolicy>,
     /// Card family: "82576", which guests drive by igbvf, "avf", which they drive by iavf, or "virtio", network devices
     /// behind vhost-user. VFs of the port may be of another family, by their own key. Default: 82576.
     #[serde(default)]
@@ -245,18 +243,6 @@ pub enum PortLinkRule {
     Uplink,
     /// The port's link is always up, even without a working uplink.
     Up,
-}
-
-/// Policy of a port for link-local frames of its guests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LinkLocalPolicy {
-    /// Drops link-local frames of guests, and counts these frames. They are meant for the neighbour on a cable, and a
-    /// guest is no neighbour of the switch.
-    #[default]
-    Drop,
-    /// Forwards link-local frames like other multicast frames, for labs that run LACP or LLDP over VFs.
-    Forward,
 }
 
 /// Keys of a table `[[port.vf]]`, which configures one virtual function.

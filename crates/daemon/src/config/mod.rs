@@ -22,14 +22,14 @@ mod vf_count;
 pub mod vlans;
 mod workers;
 
-use crate::settings::{ConductThresholds, PortSettings, SettingLayers};
+use crate::settings::{ConductThresholds, LinkLocalPolicy, PortSettings, SettingLayers};
 use access::AccessConfigKeys;
 pub use check::ConfigError;
 use check::{UniqueConfigValues, absolute_path, value, well_formed};
 use coalesce::CoalescingConfig;
 use file::{
-    CardFamily, ConfigFile, DispatcherMode, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys,
-    PortLinkRule, SocketRole, VfConfigKeys,
+    CardFamily, ConfigFile, DispatcherMode, DoorbellMode, PfAssignment, PortConfigKeys, PortLinkRule,
+    SocketRole, VfConfigKeys,
 };
 use host::cpus::CpuList;
 use host::socket::SocketFilePermissions;
@@ -253,7 +253,7 @@ fn check_port(
         uplink: port.uplink,
         record,
         link: port.link,
-        link_local: port.link_local,
+        link_local: LinkLocalPolicy::default(),
         family: port.family,
         wait: port.wait,
         cpus,
@@ -320,7 +320,8 @@ fn check_pf(
             None => Ok(None),
         };
     }
-    if (PortSettings { vfs: None, ..port_settings(port) }) != PortSettings::default() {
+    // `vfs` has an error of its own below, and link-local frames are a matter of the switch.
+    if (PortSettings { vfs: None, link_local: None, ..port_settings(port) }) != PortSettings::default() {
         let why =
             "a guest drives this PF, and limits, storm and mirror need the host's PF driver; leave them out";
         return Err(value(key("pf"), why));
@@ -376,6 +377,7 @@ fn port_settings(port: &PortConfigKeys) -> PortSettings {
     let rules = port.mirror.iter().enumerate();
     PortSettings {
         vfs: port.vfs,
+        link_local: port.link_local,
         limits: port.limits.iter().map(|(kind, limit)| (kind.clone(), never(limit))).collect(),
         storm: port.storm,
         mirror: rules.map(|(n, rule)| (n.to_string(), Some(rule.clone()))).collect(),

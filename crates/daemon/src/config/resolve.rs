@@ -33,11 +33,12 @@ impl HostConfig {
 impl PortConfig {
     fn resolve(&mut self, addresses: &mut UniqueConfigValues) -> Result<(), ConfigError> {
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))?;
+        let settings: PortSettings = effective(&self.layers, &self.name)?;
+        self.link_local = settings.link_local.unwrap_or_default();
         if self.pf_socket.is_some() {
             self.policy = PortPolicy::default();
             return Ok(());
         }
-        let settings: PortSettings = effective(&self.layers, &self.name)?;
         let count = vf_count(&self.name, self.family, settings.vfs)?;
         let mut vfs: Vec<VfConfig> = self.vfs.drain(..).chain(self.withheld.drain(..)).collect();
         self.withheld = vfs.split_off(count.min(vfs.len()));
@@ -57,7 +58,7 @@ impl PortConfig {
     /// Returns the settings of the port with their values in force.
     #[must_use]
     pub fn settings(&self) -> PortSettings {
-        PortSettings::of(&self.policy, self.vfs.len())
+        PortSettings::of(&self.policy, self.link_local, self.vfs.len())
     }
 
     /// Returns the configuration of each VF that the card supports, offered or not.

@@ -3,9 +3,10 @@
 mod families;
 mod paths;
 
-use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule, SocketRole};
+use super::file::{CardFamily, PortLinkRule, SocketRole};
 use super::uplink::{UplinkConfig, XdpMode};
 use super::{ConfigError, HostConfig, MAX_PORTS};
+use crate::settings::LinkLocalPolicy;
 use pcie::{VfIndex, VfSet};
 use policy::{
     FilterQuota, FilterQuotas, InterruptBounds, Offence, OffenceThresholds, PortPolicy, PortVlan,
@@ -373,6 +374,7 @@ fn link_local_frames_are_dropped_unless_forwarded() {
     assert_eq!(link_local(""), Ok(LinkLocalPolicy::Drop));
     assert_eq!(link_local("link_local = \"drop\""), Ok(LinkLocalPolicy::Drop));
     assert_eq!(link_local("link_local = \"forward\""), Ok(LinkLocalPolicy::Forward));
+    assert_eq!(link_local("pf = \"guest\"\nlink_local = \"forward\""), Ok(LinkLocalPolicy::Forward));
     let message = link_local("link_local = \"pass\"").unwrap_err();
     assert!(message.contains("line 2") && message.contains("`drop` or `forward`"), "{message}");
 }

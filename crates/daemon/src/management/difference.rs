@@ -1,9 +1,9 @@
 //! Differences between two configurations, setting by setting (`transition` applies them).
 
-use crate::config::file::{LinkLocalPolicy, PortLinkRule};
+use crate::config::file::PortLinkRule;
 use crate::config::{HostConfig, PortConfig, VfConfig};
 use crate::control::protocol::{ConfigChange, ConfigChangeKind, SettingChange};
-use crate::settings::{SettingValues, SettingsGroup};
+use crate::settings::{PortSettings, SettingValues, SettingsGroup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -52,14 +52,13 @@ fn setting_changes(old: &SettingValues, new: &SettingValues) -> BTreeMap<String,
 
 /// Returns the values of a port that `softiov apply` can change, by setting name.
 fn port_leaves(port: &PortConfig) -> SettingValues {
-    let settings = if port.pf_socket.is_some() { SettingValues::new() } else { port.settings().leaves() };
+    let settings = match port.pf_socket {
+        Some(_) => PortSettings { link_local: Some(port.link_local), ..PortSettings::default() },
+        None => port.settings(),
+    };
     let link = match port.link {
         PortLinkRule::Uplink => "uplink",
         PortLinkRule::Up => "up",
-    };
-    let link_local = match port.link_local {
-        LinkLocalPolicy::Drop => "drop",
-        LinkLocalPolicy::Forward => "forward",
     };
     let cpus = if port.cpus.is_empty() { "any".to_owned() } else { port.cpus.to_string() };
     let impair = port.impair.map_or("nothing".to_owned(), |impair| impair.to_string());
@@ -69,11 +68,10 @@ fn port_leaves(port: &PortConfig) -> SettingValues {
         ("impair", impair),
         ("record", record),
         ("link", link.to_owned()),
-        ("link_local", link_local.to_owned()),
         ("cpus", cpus),
     ];
     let own = own.map(|(key, text)| (key.to_owned(), Value::String(text)));
-    settings.into_iter().chain(own).collect()
+    settings.leaves().into_iter().chain(own).collect()
 }
 
 fn vf_leaves(vf: &VfConfig) -> SettingValues {

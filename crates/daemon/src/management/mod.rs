@@ -19,7 +19,7 @@ use crate::control::protocol::{
 use crate::control::status::PortStatus;
 use crate::events;
 use crate::port::PortThreadCommand;
-use crate::settings::{PortSettings, SettingLayers, SettingsGroup, VfSettings};
+use crate::settings::{LinkLocalPolicy, PortSettings, SettingLayers, SettingsGroup, VfSettings};
 use crate::store::StateFile;
 use host::poll::ThreadWaker;
 use outcome::{ControlRequestResult, unavailable};
@@ -220,7 +220,7 @@ impl HostManager {
 
     fn set_port(&mut self, name: &str, change: &SettingsCommand<PortSettings>) -> ControlRequestResult<()> {
         self.find_port(name)?;
-        let every = PortSettings::of(&PortPolicy::default(), 1).leaves();
+        let every = PortSettings::of(&PortPolicy::default(), LinkLocalPolicy::default(), 1).leaves();
         let mirror = |key: &str| key.strip_prefix("mirror.").is_some_and(|rule| rule.parse::<u8>().is_ok());
         let mut keys: Vec<String> = every.keys().cloned().collect();
         keys.push("mirror.N".to_owned());

@@ -3,7 +3,8 @@
 
 use super::engine::uplink::{PortUplink, UplinkPipelineStages};
 use super::error::PortChangeRefusal;
-use crate::config::file::{LinkLocalPolicy, PortLinkRule};
+use crate::config::file::PortLinkRule;
+use crate::settings::LinkLocalPolicy;
 use host::cpus::CpuList;
 
 /// Change of a port's uplink, link or processors, or the values before a change, which undo the change.

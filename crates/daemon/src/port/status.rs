@@ -53,7 +53,7 @@ impl PortStatusSource<'_> {
             cpus,
             workers,
             link: card.link(),
-            settings: card.settings(vfs.len()),
+            settings: self.engine.settings(vfs.len()),
             origins: BTreeMap::new(),
             storms: card.storms(),
             answers,

@@ -13,6 +13,8 @@ mod setting;
 mod vf;
 
 pub use layers::{SettingLayers, SettingOrigin};
-pub use port::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings, UplinkDirection};
+pub use port::{
+    ConductThresholds, LinkLocalPolicy, MirrorRule, PortSettings, StormControlSettings, UplinkDirection,
+};
 pub use setting::{SettingError, SettingValues, SettingsGroup};
 pub use vf::{CoalesceMode, LinkState, VfSettings};

@@ -1,5 +1,5 @@
-//! Settings of a port: number of VFs, thresholds for offences of VFs, storm control, mirror rules (`policy` checks
-//! them).
+//! Settings of a port: number of VFs, link-local frames, thresholds for offences of VFs, storm control, mirror rules (`policy`
+//! checks the last three).
 
 use super::setting::{SettingError, SettingsGroup, refuse};
 use crate::config::vlans;
@@ -19,6 +19,10 @@ pub struct PortSettings {
     /// Number of VFs that the port offers: 1 to 8, with family "avf" or "virtio" 1 to 64. Default: 7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vfs: Option<u8>,
+    /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
+    /// "forward", as a cable would; pause and MAC control frames are dropped in any case. Default: drop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_local: Option<LinkLocalPolicy>,
     /// Thresholds for offences of VFs, by kind: "mailbox", "spoofing", "storm", "interrupts", "invalid" or
     /// "dma-faults".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -29,6 +33,18 @@ pub struct PortSettings {
     /// Mirror rules by number, "0" to "3"; null removes a rule. Default: no rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mirror: BTreeMap<String, Option<MirrorRule>>,
+}
+
+/// Policy of a port for link-local frames of its guests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkLocalPolicy {
+    /// Drops link-local frames of guests, and counts these frames. They are meant for the neighbour on a cable, and a
+    /// guest is no neighbour of the switch.
+    #[default]
+    Drop,
+    /// Forwards link-local frames like other multicast frames, for labs that run LACP or LLDP over VFs.
+    Forward,
 }
 
 /// Thresholds for one kind of offence of a VF, in events per second; 0 means that the threshold is never reached.
@@ -146,9 +162,9 @@ impl PortSettings {
         Ok(policy)
     }
 
-    /// Returns every setting that a policy of a port with this number of VFs has. Unused mirror rules are left out.
+    /// Returns every setting of a port with these policies and this number of VFs. Unused mirror rules are left out.
     #[must_use]
-    pub fn of(policy: &PortPolicy, vfs: usize) -> Self {
+    pub fn of(policy: &PortPolicy, link_local: LinkLocalPolicy, vfs: usize) -> Self {
         let limit = |limit: &OffenceThresholds| ConductThresholds {
             warn: Some(limit.warn),
             throttle: Some(limit.throttle),
@@ -159,6 +175,7 @@ impl PortSettings {
         let rules = rules.filter_map(|(n, rule)| Some((n.to_string(), MirrorRule::from(rule.as_ref()?))));
         Self {
             vfs: u8::try_from(vfs).ok(),
+            link_local: Some(link_local),
             limits: limits.map(|(offence, set)| (offence.name().to_owned(), limit(set))).collect(),
             storm: Some(StormControlSettings {
                 broadcast: Some(policy.storm.broadcast),
@@ -215,7 +232,9 @@ impl From<&VfMirrorRule> for MirrorRule {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings, UplinkDirection};
+    use super::{
+        ConductThresholds, LinkLocalPolicy, MirrorRule, PortSettings, StormControlSettings, UplinkDirection,
+    };
     use crate::settings::{SettingLayers, SettingsGroup};
     use policy::{Offence, PortPolicy};
     use std::collections::BTreeMap;
@@ -260,7 +279,9 @@ mod tests {
         layers.change(mirror(2, Some(egress.clone())).leaves(), false);
         let names: Vec<_> = layers.origins().into_keys().collect();
         assert_eq!(names, ["mirror.2", "storm.broadcast", "storm.interval"]);
-        let told = PortSettings::of(&layers.effective::<PortSettings>().unwrap().policy(4).unwrap(), 4);
+        let policy = layers.effective::<PortSettings>().unwrap().policy(4).unwrap();
+        let told = PortSettings::of(&policy, LinkLocalPolicy::Forward, 4);
+        assert_eq!(told.link_local, Some(LinkLocalPolicy::Forward));
         assert_eq!(
             told.storm,
             Some(StormControlSettings { broadcast: Some(1000), multicast: Some(0), interval: Some(50) })

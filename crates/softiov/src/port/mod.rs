@@ -6,7 +6,9 @@ use crate::ask::{OutputOptions, PersistenceOptions, ask, show};
 use daemon::config::file::CardFamily;
 use daemon::control::client;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
-use daemon::settings::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings, UplinkDirection};
+use daemon::settings::{
+    ConductThresholds, LinkLocalPolicy, MirrorRule, PortSettings, StormControlSettings, UplinkDirection,
+};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -32,6 +34,9 @@ pub(crate) enum PortSubcommand {
         /// Number of VFs: 1 to 8, with family "avf" or "virtio" 1 to 64. A lower number removes VFs from their guests.
         #[arg(long, group = "change", value_name = "N")]
         vfs: Option<u8>,
+        /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree).
+        #[arg(long, group = "change", value_enum)]
+        link_local: Option<LinkLocalPolicy>,
         #[command(flatten)]
         storm: StormControlSettings,
         #[command(flatten)]
@@ -127,9 +132,9 @@ pub(crate) fn run(command: PortSubcommand) -> anyhow::Result<ExitCode> {
         PortSubcommand::List { output } => return list(&output),
         PortSubcommand::Show { port, output } => return ask(ControlRequest::PortShow { port }, &output),
         PortSubcommand::Reset { port, output } => return reset(port, &output),
-        PortSubcommand::Set { port, vfs, storm, persistence, output } => {
+        PortSubcommand::Set { port, vfs, link_local, storm, persistence, output } => {
             let storm = Some(storm).filter(|storm| *storm != StormControlSettings::default());
-            (port, PortSettings { vfs, storm, ..nothing() }, persistence, output)
+            (port, PortSettings { vfs, link_local, storm, ..nothing() }, persistence, output)
         }
         PortSubcommand::Limit { port, kind, limit, volatile, output } => {
             let limits = BTreeMap::from([(kind, limit)]);

@@ -54,6 +54,22 @@ fn port_set_changes_given_storm_limits_and_keeps_the_rest() {
 }
 
 #[test]
+fn port_set_changes_the_policy_for_link_local_frames() {
+    let (_folder, serve) = host();
+    assert_eq!(rules(&serve)["link_local"], "drop");
+    let said = port(&serve, "set pf0 --link-local forward");
+    assert!(said.out.contains("kept: link_local forward"), "{said:?}");
+    assert_eq!(rules(&serve)["link_local"], "forward");
+    let refused = port(&serve, "set pf0 --link-local pass");
+    assert!(
+        refused.status == Some(2) && refused.err.contains("[possible values: drop, forward]"),
+        "{refused:?}"
+    );
+    port(&serve, "set pf0 --default link_local");
+    assert_eq!(rules(&serve)["link_local"], "drop");
+}
+
+#[test]
 fn port_reset_keeps_mirror_and_storm_rules() {
     let (_folder, serve) = host();
     let before = port(&serve, "mirror pf0 1 --to 2 --uplink both");

@@ -11,7 +11,7 @@ use crate::config::{self, PortConfig};
 use crate::control::status::{
     PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus, VfQuotaStatus, WorkerStatus,
 };
-use crate::settings::{PortSettings, VfSettings};
+use crate::settings::VfSettings;
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
 use driver::conduct::{OffenceCounts, VfConductMonitor, VfConductVerdict};
@@ -358,8 +358,8 @@ pub(in crate::port) trait PortCard: AddressRevocation + Debug + Send {
         PacketBufferStatus::default()
     }
 
-    /// Returns the settings of the port with `vfs` VFs, if the host runs the PF's software.
-    fn settings(&self, vfs: usize) -> Option<PortSettings>;
+    /// Returns the policy of the port, if the host runs the PF's software.
+    fn port_policy(&self) -> Option<&PortPolicy>;
 
     /// Returns the number of storms that storm control has detected.
     fn storms(&self) -> u64;

@@ -2,8 +2,8 @@
 
 use super::PortEngine;
 use super::uplink::UplinkPollContext;
-use crate::config::file::LinkLocalPolicy;
 use crate::port::tokens;
+use crate::settings::{LinkLocalPolicy, PortSettings};
 use crate::state::{HeldAddresses, SavedStations};
 use host::poll::Poller;
 use i82576::{MacAddress, Time};
@@ -17,6 +17,11 @@ impl PortEngine {
     pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocalPolicy) -> LinkLocalPolicy {
         self.card.guards_mut().forward_link_local(link_local == LinkLocalPolicy::Forward);
         std::mem::replace(&mut self.link_local, link_local)
+    }
+
+    /// Returns the settings of the port with `vfs` VFs, if the host runs the PF's software.
+    pub(in crate::port) fn settings(&self, vfs: usize) -> Option<PortSettings> {
+        self.card.port_policy().map(|policy| PortSettings::of(policy, self.link_local, vfs))
     }
 
     /// Sets the guards of the VFs by their policies, by index, if the host runs the PF's software. No VF may claim the

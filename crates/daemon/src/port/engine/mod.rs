@@ -51,9 +51,10 @@ mod workers;
 
 use crate::capture::CaptureWriter;
 use crate::config::PortConfig;
-use crate::config::file::{CardFamily, LinkLocalPolicy, PortLinkRule};
+use crate::config::file::{CardFamily, PortLinkRule};
 use crate::control::uplink::UplinkStatus;
 use crate::port::tokens;
+use crate::settings::LinkLocalPolicy;
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
 use ::i82576::Time;

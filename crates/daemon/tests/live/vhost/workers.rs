@@ -4,7 +4,7 @@ use super::guest::{RING, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::numbers::{FRAMES, exchange_numbers, exchange_numbers_until};
-use daemon::settings::{PortSettings, StormControlSettings};
+use daemon::settings::{LinkLocalPolicy, PortSettings, StormControlSettings};
 use host::socket::StreamSocket;
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -104,6 +104,33 @@ fn every_worker_forwards_link_local_frames_if_the_port_does() {
     b.wait_for(b"from the first worker");
     b.send_to(lldp, b"from the second worker");
     a.wait_for(b"from the second worker");
+}
+
+#[test]
+fn link_local_command_changes_every_worker_of_a_running_port() {
+    let live = LiveHost::with(SPREAD);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let lldp = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
+    let dropped = || [0, 1].map(|vf| live.show(vf).drops.tx_link_control);
+    for (round, policy) in
+        [LinkLocalPolicy::Forward, LinkLocalPolicy::Drop].into_iter().cycle().take(4).enumerate()
+    {
+        let before = dropped();
+        let set = PortSettings { link_local: Some(policy), ..PortSettings::default() };
+        let status = live.change_port(set).unwrap();
+        assert_eq!(status.settings.unwrap().link_local, Some(policy));
+        a.send_to(lldp, &[round as u8; 60]);
+        b.send_to(lldp, &[round as u8; 60]);
+        if policy == LinkLocalPolicy::Forward {
+            b.wait_for(&[round as u8; 60]);
+            a.wait_for(&[round as u8; 60]);
+            assert_eq!(dropped(), before);
+        } else {
+            eventually("both frames are dropped", || dropped() == before.map(|count| count + 1));
+        }
+    }
 }
 
 #[test]

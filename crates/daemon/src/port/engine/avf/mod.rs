@@ -27,7 +27,6 @@ use super::uplink::PortUplink;
 use super::workers::{BUDGET, DividedCard, FrameWorkers, PortWorkers, WorkerFailure};
 use crate::config::{self, PortConfig};
 use crate::control::status::WorkerStatus;
-use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::{ClientState, ConfiguredPolicies};
 use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
@@ -348,8 +347,8 @@ impl PortCard for AvfCard {
         function.vf().map_or_else(PoolCounters::default, |vf| self.vf_counters(vf))
     }
 
-    fn settings(&self, vfs: usize) -> Option<PortSettings> {
-        Some(PortSettings::of(&self.rules.policy, vfs))
+    fn port_policy(&self) -> Option<&PortPolicy> {
+        Some(&self.rules.policy)
     }
 
     fn storms(&self) -> u64 {

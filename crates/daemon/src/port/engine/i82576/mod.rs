@@ -18,7 +18,7 @@ use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use crate::config;
 use crate::control::status::PacketBufferStatus;
-use crate::settings::{PortSettings, VfSettings};
+use crate::settings::VfSettings;
 use crate::state::port::{ClientState, ConfiguredPolicies, I82576PortState};
 use crate::state::{self, CardState, SavedStateError};
 use driver::Hal;
@@ -306,8 +306,8 @@ impl PortCard for I82576Card {
         })
     }
 
-    fn settings(&self, vfs: usize) -> Option<PortSettings> {
-        self.hosted().map(|hosted| PortSettings::of(hosted.pf.port_policy(), vfs))
+    fn port_policy(&self) -> Option<&PortPolicy> {
+        self.hosted().map(|hosted| hosted.pf.port_policy())
     }
 
     fn storms(&self) -> u64 {

@@ -24,7 +24,6 @@ use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use super::virtio::VirtioCard;
 use crate::config::file::CardFamily;
-use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
 use driver::conduct::VfConductVerdict;
@@ -300,8 +299,8 @@ impl PortCard for MixedCard {
         }
     }
 
-    fn settings(&self, vfs: usize) -> Option<PortSettings> {
-        self.virtio.settings(vfs)
+    fn port_policy(&self) -> Option<&PortPolicy> {
+        self.virtio.port_policy()
     }
 
     fn storms(&self) -> u64 {

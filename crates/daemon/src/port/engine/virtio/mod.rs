@@ -32,7 +32,6 @@ use super::workers::{BUDGET, DividedCard, FrameWorkers, PortWorkers, WorkerFailu
 use crate::config::coalesce::CoalescingConfig;
 use crate::config::{self, PortConfig};
 use crate::control::status::WorkerStatus;
-use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::{ClientState, ConfiguredPolicies};
 use driver::conduct::{VfConductMonitor, VfConductVerdict};
@@ -327,8 +326,8 @@ impl PortCard for VirtioCard {
         function.vf().map_or_else(PoolCounters::default, |vf| self.vf_counters(vf))
     }
 
-    fn settings(&self, vfs: usize) -> Option<PortSettings> {
-        Some(PortSettings::of(&self.rules.policy, vfs))
+    fn port_policy(&self) -> Option<&PortPolicy> {
+        Some(&self.rules.policy)
     }
 
     fn storms(&self) -> u64 {
