@@ -1,6 +1,6 @@
 //! Random bytes as the state of a card. An accepted state is restored, and the card is used: registers, configuration,
-//! rings, polls, visits of the PF driver. It must answer and stay within its bounds, and the state must not grow when
-//! it is saved again.
+//! rings, polls, visits of the PF driver. It must answer and stay within its bounds, and the state must not grow each
+//! time that it is saved again.
 //!
 //! The first byte of an input selects its kind: an envelope, a body, or changes to the kept body of the newest version.
 //! Property tests compare the behaviour after a valid state.
@@ -32,10 +32,15 @@ fn run(data: &[u8]) {
     let Ok(state) = read else { return };
     let written = state::write(&state).unwrap();
     let Ok(mut restored) = state.restore() else { return };
-    let again = CardState::of(&restored.nic, restored.pf.as_ref(), restored.manager.as_ref());
-    // Values that the input repeats, or that cannot change, are saved once, so the second state may be shorter.
-    let again = state::write(&again).unwrap();
-    assert!(again.len() <= written.len(), "a state grows when it is restored");
+    let saved = CardState::of(&restored.nic, restored.pf.as_ref(), restored.manager.as_ref());
+    // Values that the input repeats, or that cannot change, are saved once, so the second state may be shorter. It may be longer
+    // by the last entries of an MSI-X table, which the input may lack; then a third state is the same.
+    let again = state::write(&saved).unwrap();
+    if again.len() > written.len() {
+        let next = saved.restore().unwrap();
+        let third = CardState::of(&next.nic, next.pf.as_ref(), next.manager.as_ref());
+        assert!(state::write(&third).unwrap() == again, "a state changes each time that it is restored");
+    }
     // Each input reads other registers: reading all of them takes longer than everything else.
     poke(&mut restored.nic, &all_registers().skip((kind >> 2).into()).step_by(64));
     if let Some(mut pf) = restored.pf {
