@@ -1,7 +1,7 @@
 //! Changes of settings that end with the host (`--volatile`), saved in memory for a successor process: an upgrade or a
 //! crash is not the end of the host. `store` has the changes that are kept on disk.
 
-use crate::config::HostConfig;
+use crate::config::{ConfigError, HostConfig};
 use crate::settings::{SettingLayers, SettingValues};
 use crate::vault::FileDescriptorStore;
 use host::shared::SharedMemory;
@@ -38,23 +38,35 @@ pub(crate) fn forget(vault: &FileDescriptorStore) {
     vault.forget(VOLATILE);
 }
 
-/// Returns the configuration with the volatile settings that the previous host process has saved.
+/// Returns the configuration with the volatile settings that the previous host process has saved. Those that conflict with
+/// the configuration are dropped, and no others.
 pub(crate) fn restore(config: HostConfig, vault: &FileDescriptorStore) -> HostConfig {
     let Some(volatile) = read(vault) else { return config };
+    // Changes of several functions may need each other, such as two VFs that have exchanged their addresses.
+    if let Ok(next) = with(&config, &volatile) {
+        return next;
+    }
+    volatile.into_iter().fold(config, |config, (name, settings)| {
+        match with(&config, &VolatileSettings::from([(name.clone(), settings)])) {
+            Ok(next) => next,
+            Err(error) => {
+                let why = "saved volatile changes conflict with the configuration, and are dropped";
+                tracing::error!(name, %error, "{why}");
+                config
+            }
+        }
+    })
+}
+
+/// Returns the configuration with these volatile settings too.
+fn with(config: &HostConfig, volatile: &VolatileSettings) -> Result<HostConfig, ConfigError> {
     let mut next = config.clone();
     for (name, layers) in layers(&mut next) {
-        layers.volatile = volatile.get(&name).cloned().unwrap_or_default();
-    }
-    match next.resolve() {
-        Ok(()) => next,
-        Err(error) => {
-            tracing::error!(
-                %error,
-                "saved volatile changes conflict with the configuration, and are dropped"
-            );
-            config
+        if let Some(settings) = volatile.get(&name) {
+            layers.volatile = settings.clone();
         }
     }
+    next.resolve().map(|()| next)
 }
 
 fn read(vault: &FileDescriptorStore) -> Option<VolatileSettings> {
@@ -101,5 +113,20 @@ mod tests {
         note(&changed, &vault);
         let successor = restore(config, &vault);
         assert_eq!(successor.ports[0].vfs.iter().map(|vf| vf.quarantine).collect::<Vec<_>>(), [false, true]);
+    }
+
+    /// A later version of the host may have saved a setting that this one does not know.
+    #[test]
+    fn unknown_volatile_setting_of_a_port_costs_no_quarantine() {
+        let file = HostConfig::check(HostConfig::parse("[[port]]\nvfs = 2\n").unwrap(), Path::new("/run"));
+        let (config, vault) = (file.unwrap(), FileDescriptorStore::default());
+        let mut changed = config.clone();
+        let quarantined = VfSettings { quarantine: Some(true), ..VfSettings::default() };
+        changed.ports[0].vfs[1].layers.change(quarantined.leaves(), true);
+        changed.ports[0].layers.change([("of_tomorrow".to_owned(), true.into())].into(), true);
+        note(&changed, &vault);
+        let successor = restore(config, &vault);
+        assert!(successor.ports[0].vfs[1].quarantine);
+        assert!(!successor.ports[0].layers.origins().contains_key("of_tomorrow"));
     }
 }

@@ -140,6 +140,9 @@ impl DriverlessFixture {
             world
                 .card
                 .order(vf, CardCommand::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| at as u8 * 5)));
+            // Queues 2 and 3 do not run.
+            let table = core::array::from_fn::<u8, LOOKUP_TABLE, _>(|entry| entry as u8 % 4);
+            world.card.order(vf, CardCommand::LookupTable(&table));
             let cause = |vector| Some(QueueInterruptCause { vector, itr: 3 });
             for queue in 0..2 {
                 world.card.order(vf, CardCommand::MapRx(queue, cause(1 + queue)));

@@ -64,7 +64,7 @@ pub struct PortConfigKeys {
     /// uplink. A port without an uplink always has a link.
     #[serde(default)]
     pub link: PortLinkRule,
-    /// Policy for link-local frames of guests. Default: [`PortSettings::link_local`](crate::settings::PortSettings::link_local).
+    /// Policy for link-local frames of guests: "drop" or "forward". Default: drop.
     pub link_local: Option<LinkLocalPolicy>,
     /// Card family: "82576", which guests drive by igbvf, "avf", which they drive by iavf, or "virtio", network devices
     /// behind vhost-user. VFs of the port may be of another family, by their own key. Default: 82576.

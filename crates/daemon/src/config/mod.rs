@@ -320,10 +320,9 @@ fn check_pf(
             None => Ok(None),
         };
     }
-    // `vfs` has an error of its own below, and link-local frames are a matter of the switch.
-    if (PortSettings { vfs: None, link_local: None, ..port_settings(port) }) != PortSettings::default() {
-        let why =
-            "a guest drives this PF, and limits, storm and mirror need the host's PF driver; leave them out";
+    if (PortSettings { vfs: None, ..port_settings(port) }) != PortSettings::default() {
+        let why = "a guest drives this PF, and limits, storm, mirror and link_local are settings for VFs, which the port \
+                   does not have; leave them out";
         return Err(value(key("pf"), why));
     }
     if port.wait != DoorbellMode::Sleep {

@@ -33,12 +33,12 @@ impl HostConfig {
 impl PortConfig {
     fn resolve(&mut self, addresses: &mut UniqueConfigValues) -> Result<(), ConfigError> {
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))?;
-        let settings: PortSettings = effective(&self.layers, &self.name)?;
-        self.link_local = settings.link_local.unwrap_or_default();
         if self.pf_socket.is_some() {
             self.policy = PortPolicy::default();
             return Ok(());
         }
+        let settings: PortSettings = effective(&self.layers, &self.name)?;
+        self.link_local = settings.link_local.unwrap_or_default();
         let count = vf_count(&self.name, self.family, settings.vfs)?;
         let mut vfs: Vec<VfConfig> = self.vfs.drain(..).chain(self.withheld.drain(..)).collect();
         self.withheld = vfs.split_off(count.min(vfs.len()));

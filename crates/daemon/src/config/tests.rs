@@ -305,6 +305,7 @@ fn configuration_error_names_the_setting_and_the_remedy() {
         ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),
         ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "add another port"]),
         ("[[port]]\npf = \"guest\"\nstorm = { broadcast = 1 }", ["pf0.pf", "leave them out"]),
+        ("[[port]]\npf = \"guest\"\nlink_local = \"forward\"", ["pf0.pf", "link_local"]),
         ("[[port]]\nlimits = { noise = { warn = 1 } }", ["pf0.limits", "dma-faults"]),
         ("[[port]]\nstorm = { interval = 0 }", ["pf0.storm.interval", "1 to 1000"]),
         ("[[port]]\nstorm = { interval = 1000, broadcast = 268435 }", ["pf0.storm", "268434"]),
@@ -374,7 +375,6 @@ fn link_local_frames_are_dropped_unless_forwarded() {
     assert_eq!(link_local(""), Ok(LinkLocalPolicy::Drop));
     assert_eq!(link_local("link_local = \"drop\""), Ok(LinkLocalPolicy::Drop));
     assert_eq!(link_local("link_local = \"forward\""), Ok(LinkLocalPolicy::Forward));
-    assert_eq!(link_local("pf = \"guest\"\nlink_local = \"forward\""), Ok(LinkLocalPolicy::Forward));
     let message = link_local("link_local = \"pass\"").unwrap_err();
     assert!(message.contains("line 2") && message.contains("`drop` or `forward`"), "{message}");
 }

@@ -3,7 +3,7 @@
 use crate::config::file::PortLinkRule;
 use crate::config::{HostConfig, PortConfig, VfConfig};
 use crate::control::protocol::{ConfigChange, ConfigChangeKind, SettingChange};
-use crate::settings::{PortSettings, SettingValues, SettingsGroup};
+use crate::settings::{SettingValues, SettingsGroup};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -52,10 +52,7 @@ fn setting_changes(old: &SettingValues, new: &SettingValues) -> BTreeMap<String,
 
 /// Returns the values of a port that `softiov apply` can change, by setting name.
 fn port_leaves(port: &PortConfig) -> SettingValues {
-    let settings = match port.pf_socket {
-        Some(_) => PortSettings { link_local: Some(port.link_local), ..PortSettings::default() },
-        None => port.settings(),
-    };
+    let settings = if port.pf_socket.is_some() { SettingValues::new() } else { port.settings().leaves() };
     let link = match port.link {
         PortLinkRule::Uplink => "uplink",
         PortLinkRule::Up => "up",
@@ -71,7 +68,7 @@ fn port_leaves(port: &PortConfig) -> SettingValues {
         ("cpus", cpus),
     ];
     let own = own.map(|(key, text)| (key.to_owned(), Value::String(text)));
-    settings.leaves().into_iter().chain(own).collect()
+    settings.into_iter().chain(own).collect()
 }
 
 fn vf_leaves(vf: &VfConfig) -> SettingValues {

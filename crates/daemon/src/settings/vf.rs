@@ -116,7 +116,7 @@ pub struct VfSettings {
     pub max_mtu: Option<u16>,
     /// Spread received frames over the guest's two queues by flow (RSS); off by default. The guest's driver has to use
     /// both queues, as DPDK's can and Linux igbvf does not; otherwise half of the flows are lost. Not available with
-    /// family = "avf" or "virtio", which always spread frames.
+    /// family = "avf" or "virtio", whose guests decide it themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub rss: Option<bool>,

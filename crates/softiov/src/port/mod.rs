@@ -34,8 +34,9 @@ pub(crate) enum PortSubcommand {
         /// Number of VFs: 1 to 8, with family "avf" or "virtio" 1 to 64. A lower number removes VFs from their guests.
         #[arg(long, group = "change", value_name = "N")]
         vfs: Option<u8>,
-        /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree).
-        #[arg(long, group = "change", value_enum)]
+        /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree), drop by default.
+        /// Pause and MAC control frames are dropped in any case.
+        #[arg(long, group = "change", value_enum, alias = "link_local")]
         link_local: Option<LinkLocalPolicy>,
         #[command(flatten)]
         storm: StormControlSettings,

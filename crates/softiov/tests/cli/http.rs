@@ -30,7 +30,7 @@ pub(crate) fn tcp(folder: &TempDir) -> (ServeProcess, SocketAddr) {
 
 /// Starts a host that listens on TCP and demands a token, with ports from a configuration text. Returns the
 /// host and its address.
-fn tcp_with(folder: &TempDir, ports: &str) -> (ServeProcess, SocketAddr) {
+pub(crate) fn tcp_with(folder: &TempDir, ports: &str) -> (ServeProcess, SocketAddr) {
     let token = folder.path().join("token");
     write(&token, format!("{TOKEN}\n")).unwrap();
     set_permissions(&token, Permissions::from_mode(0o600)).unwrap();

@@ -45,7 +45,7 @@ fn stored_settings_survive_a_restart_and_show_their_origin() {
     let mut serve = start(&folder, &file);
     done(&serve, "vf set pf0vf1 --qos 5 --trust on");
     done(&serve, "vf set pf0vf1 --max-mtu 1500 --volatile");
-    done(&serve, "port set pf0 --storm-broadcast 1000 --vfs 3");
+    done(&serve, "port set pf0 --storm-broadcast 1000 --vfs 3 --link-local forward");
     done(&serve, "port limit pf0 dma-faults --quarantine 1000");
     done(&serve, "port mirror pf0 2 --to 0 --uplink both");
     let text = done(&serve, "vf show pf0vf1");
@@ -65,6 +65,10 @@ fn stored_settings_survive_a_restart_and_show_their_origin() {
     let after = show(&serve, "port show pf0");
     assert_eq!((&after["settings"], &after["origins"]), (&before["settings"], &before["origins"]));
     assert_eq!((&after["settings"]["vfs"], &after["vfs"][3]), (&3.into(), &Value::Null));
+    assert_eq!(
+        (&after["settings"]["link_local"], &after["origins"]["link_local"]),
+        (&"forward".into(), &"kept".into())
+    );
 }
 
 #[test]

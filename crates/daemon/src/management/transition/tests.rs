@@ -7,6 +7,7 @@ use crate::control::problem::ProblemKind;
 use crate::control::protocol::ControlRequest;
 use crate::control::status::PortStatus;
 use crate::port::PortThreadCommand;
+use crate::settings::LinkLocalPolicy;
 use crate::{ReadyHost, RunningHost};
 use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use driver::avf::vf::AvfDriver;
@@ -71,6 +72,13 @@ fn panic_during_a_change(before: &str, after: &str, done: impl Fn(&PortStatus) -
 fn port_that_dies_during_a_change_keeps_the_new_policies() {
     panic_during_a_change("[[port]]", "[[port]]\nvf = [{ index = 0, vlan = 8 }]", |port| {
         port.vfs[0].settings.vlan == Some(8)
+    });
+}
+
+#[test]
+fn port_that_dies_in_a_change_keeps_the_new_link_local_policy() {
+    panic_during_a_change("[[port]]", "[[port]]\nlink_local = \"forward\"", |port| {
+        port.settings.as_ref().unwrap().link_local == Some(LinkLocalPolicy::Forward)
     });
 }
 

@@ -17,8 +17,8 @@ pub const LIMITS: CardFamilyLimits = CardFamilyLimits {
          the setting, or use family = \"82576\"",
     ),
     rss: Err(
-        "a VF of family = \"avf\" always spreads received frames over its queue pairs (RSS); remove the \
-         setting, or use family = \"82576\"",
+        "a VF of family = \"avf\" spreads received frames over its queues as its driver asks (RSS); remove \
+         the setting, or use family = \"82576\"",
     ),
     storm_blocks: (1 << 19) - 1,
     filters: Ok(FilterTables { mac: MORE_ADDRESSES, vlan: LAST_VLAN, is_shared: false }),

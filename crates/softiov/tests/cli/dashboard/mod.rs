@@ -3,7 +3,7 @@
 
 mod browser;
 
-use crate::http::{TOKEN, tcp};
+use crate::http::{TOKEN, tcp, tcp_with};
 use crate::process::softiov;
 use crate::survival::{address, attach};
 use browser::Browser;
@@ -62,11 +62,30 @@ fn dashboard_shows_traffic_and_changes_policy_in_a_browser() {
     });
 }
 
-fn look(browser: &mut Browser, folder: &Path) {
+/// A port whose PF a guest drives has no settings, which only the host's PF driver could carry out.
+#[test]
+fn dashboard_offers_no_settings_of_a_port_that_a_guest_drives() {
+    let folder = tempdir().unwrap();
+    let (_serve, listen) = tcp_with(&folder, "[[port]]\npf = \"guest\"\n[[port]]\n");
+    let Some(mut browser) = Browser::start(&format!("http://{listen}/")) else {
+        return skipped("the dashboard in a browser", "chromium is not installed (Debian package chromium)");
+    };
+    enter(&mut browser);
+    browser.wait("document.querySelectorAll('#port-settings input').length > 20");
+    assert_eq!(browser.value("document.querySelector('#port-chosen').value"), "pf1");
+    browser.wait("document.querySelectorAll('#mirror select').length > 0");
+}
+
+/// Enters the token.
+fn enter(browser: &mut Browser) {
     browser.wait("!document.querySelector('#token').hidden");
     browser.value("document.querySelector('#token input').focus()");
     browser.write(TOKEN);
     press(browser, ENTER);
+}
+
+fn look(browser: &mut Browser, folder: &Path) {
+    enter(browser);
     glance(browser, folder);
     // Topology, rates, drops, interventions and events come alive.
     browser.wait("document.querySelectorAll('.vfs li').length == 7");
@@ -155,6 +174,9 @@ fn port(browser: &mut Browser, folder: &Path) {
     set(browser, form, "storm.interval", "200", "storm.interval set");
     set(browser, form, "limits.mailbox.warn", "150", "limits.mailbox.warn set");
     set(browser, form, "vfs", "6", "vfs set");
+    browser.value("document.querySelector('#port-settings [name=link_local]').value = 'forward'");
+    browser.value("document.querySelector('#port-settings').requestSubmit()");
+    browser.wait("document.querySelector('#port-outcome').innerText.includes('link_local set')");
     let settings = &json(folder, &["port", "show", "pf0", "--json"])["settings"];
     assert_eq!(settings["storm"]["interval"], 200);
     assert_eq!(settings["limits"]["mailbox"], json!({"warn": 150, "throttle": 1000, "quarantine": 0}));

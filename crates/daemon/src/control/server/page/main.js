@@ -60,7 +60,8 @@ async function look() {
       show(ports);
       capture.offer(ports);
       const vfs = ports.flatMap((port) => port.vfs.map((vf) => vf.name));
-      const names = ports.map((port) => port.name);
+      // A port has settings unless a guest drives its PF.
+      const names = ports.filter((port) => port.settings).map((port) => port.name);
       await policy.offer(vfs);
       await settings.offer(names);
       await mirror.offer(names, vfs);
