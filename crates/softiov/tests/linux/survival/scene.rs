@@ -140,10 +140,22 @@ impl HostRestartTestbed {
             Err(error) => format!("no state of {}: {error}", guest.name()),
         });
         let vfs = self.softiov("vf list").unwrap_or_else(|error| error.to_string());
+        let drops: String =
+            (0..4).flat_map(|port| [0, 1].map(|vf| self.drops(&format!("pf{port}vf{vf}")))).collect();
         let port = self.softiov("port show pf0 --json").unwrap_or_else(|error| error.to_string());
         let wire = wire.map_or(String::new(), |wire| format!("the wire:\n{}", wire.state()));
         let guests = guests.concat();
-        format!("the host's log ends with\n{}its VFs are\n{vfs}\npf0:\n{port}\n{wire}{guests}", self.log())
+        format!(
+            "the host's log ends with\n{}its VFs are\n{vfs}\n{drops}pf0:\n{port}\n{wire}{guests}",
+            self.log()
+        )
+    }
+
+    /// Returns a line with the frames that the card has dropped for a VF or from it.
+    fn drops(&self, vf: &str) -> String {
+        let shown = self.softiov(&format!("vf show {vf}")).unwrap_or_else(|error| error.to_string());
+        let line = shown.lines().find(|line| line.contains("drops:")).unwrap_or_default();
+        format!("{vf} {}\n", line.trim())
     }
 
     fn log(&self) -> String {
