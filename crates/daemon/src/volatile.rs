@@ -101,31 +101,33 @@ mod tests {
     use crate::vault::FileDescriptorStore;
     use std::path::Path;
 
+    /// Returns the configuration of the file, and the same with the second VF in a volatile quarantine.
+    fn with_quarantine() -> (HostConfig, HostConfig) {
+        let file = HostConfig::parse("[[port]]\nvfs = 2\n").unwrap();
+        let file = HostConfig::check(file, Path::new("/run")).unwrap();
+        let mut changed = file.clone();
+        let quarantined = VfSettings { quarantine: Some(true), ..VfSettings::default() };
+        changed.ports[0].vfs[1].layers.change(quarantined.leaves(), true);
+        (file, changed)
+    }
+
     /// A host without a state folder has only volatile changes. The keeper holds them over a death of the process.
     #[test]
     fn quarantine_without_a_state_file_survives_the_process() {
-        let file = HostConfig::check(HostConfig::parse("[[port]]\nvfs = 2\n").unwrap(), Path::new("/run"));
-        let (config, vault) = (file.unwrap(), FileDescriptorStore::default());
-        let mut changed = config.clone();
-        let quarantined = VfSettings { quarantine: Some(true), ..VfSettings::default() };
-        changed.ports[0].vfs[1].layers.change(quarantined.leaves(), true);
+        let ((file, mut changed), vault) = (with_quarantine(), FileDescriptorStore::default());
         changed.resolve().unwrap();
         note(&changed, &vault);
-        let successor = restore(config, &vault);
+        let successor = restore(file, &vault);
         assert_eq!(successor.ports[0].vfs.iter().map(|vf| vf.quarantine).collect::<Vec<_>>(), [false, true]);
     }
 
     /// A later version of the host may have saved a setting that this one does not know.
     #[test]
     fn unknown_volatile_setting_of_a_port_costs_no_quarantine() {
-        let file = HostConfig::check(HostConfig::parse("[[port]]\nvfs = 2\n").unwrap(), Path::new("/run"));
-        let (config, vault) = (file.unwrap(), FileDescriptorStore::default());
-        let mut changed = config.clone();
-        let quarantined = VfSettings { quarantine: Some(true), ..VfSettings::default() };
-        changed.ports[0].vfs[1].layers.change(quarantined.leaves(), true);
+        let ((file, mut changed), vault) = (with_quarantine(), FileDescriptorStore::default());
         changed.ports[0].layers.change([("of_tomorrow".to_owned(), true.into())].into(), true);
         note(&changed, &vault);
-        let successor = restore(config, &vault);
+        let successor = restore(file, &vault);
         assert!(successor.ports[0].vfs[1].quarantine);
         assert!(!successor.ports[0].layers.origins().contains_key("of_tomorrow"));
     }
