@@ -16,9 +16,20 @@ use virtio::VirtioFeatures;
 /// Configuration of a port whose VFs are spread over two workers: the VFs with odd numbers are the second worker's.
 const SPREAD: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\nworkers = 2\ndispatcher = \"spread\"\n";
 
+/// Destination of LLDP frames (IEEE 802.1AB).
+const LLDP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
+
 /// Returns the VFs of the second worker of the first port.
 fn second_worker(live: &LiveHost) -> Vec<u8> {
     live.show_port("pf0").workers[1].vfs.clone()
+}
+
+/// Boots the guests of VFs 0 and 1, and waits until the second worker serves VF 1.
+fn boot_on_two_workers(live: &LiveHost) -> (VirtioGuest, VirtioGuest) {
+    let (mut a, mut b) = (VirtioGuest::boot(live, 0), VirtioGuest::boot(live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(live) == [1]);
+    (a, b)
 }
 
 /// Returns the settings of a limit of broadcasts in kbit/s; 0 for none.
@@ -95,24 +106,17 @@ fn vfs_of_every_worker_exchange_frames_with_the_uplink() {
 #[test]
 fn every_worker_forwards_link_local_frames_if_the_port_does() {
     let live = LiveHost::with(&format!("{SPREAD}link_local = \"forward\"\n"));
-    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
-    exchange(&mut a, &mut b);
-    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
-    // Destination of LLDP frames (IEEE 802.1AB).
-    let lldp = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
-    a.send_to(lldp, b"from the first worker");
+    let (mut a, mut b) = boot_on_two_workers(&live);
+    a.send_to(LLDP, b"from the first worker");
     b.wait_for(b"from the first worker");
-    b.send_to(lldp, b"from the second worker");
+    b.send_to(LLDP, b"from the second worker");
     a.wait_for(b"from the second worker");
 }
 
 #[test]
 fn link_local_command_changes_every_worker_of_a_running_port() {
     let live = LiveHost::with(SPREAD);
-    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
-    exchange(&mut a, &mut b);
-    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
-    let lldp = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
+    let (mut a, mut b) = boot_on_two_workers(&live);
     let dropped = || [0, 1].map(|vf| live.show(vf).drops.tx_link_control);
     for (round, policy) in
         [LinkLocalPolicy::Forward, LinkLocalPolicy::Drop].into_iter().cycle().take(4).enumerate()
@@ -121,8 +125,8 @@ fn link_local_command_changes_every_worker_of_a_running_port() {
         let set = PortSettings { link_local: Some(policy), ..PortSettings::default() };
         let status = live.change_port(set).unwrap();
         assert_eq!(status.settings.unwrap().link_local, Some(policy));
-        a.send_to(lldp, &[round as u8; 60]);
-        b.send_to(lldp, &[round as u8; 60]);
+        a.send_to(LLDP, &[round as u8; 60]);
+        b.send_to(LLDP, &[round as u8; 60]);
         if policy == LinkLocalPolicy::Forward {
             b.wait_for(&[round as u8; 60]);
             a.wait_for(&[round as u8; 60]);
@@ -136,9 +140,7 @@ fn link_local_command_changes_every_worker_of_a_running_port() {
 #[test]
 fn disconnected_vf_returns_to_the_first_worker() {
     let live = LiveHost::with(SPREAD);
-    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
-    exchange(&mut a, &mut b);
-    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let (mut a, b) = boot_on_two_workers(&live);
     drop(b);
     eventually("the VF returns", || second_worker(&live).is_empty());
     let mut b = VirtioGuest::boot(&live, 1);
@@ -150,9 +152,7 @@ fn disconnected_vf_returns_to_the_first_worker() {
 #[test]
 fn moves_of_a_vf_count_as_no_kicks() {
     let live = LiveHost::with(SPREAD);
-    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
-    exchange(&mut a, &mut b);
-    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let (mut a, mut b) = boot_on_two_workers(&live);
     let kicks = || live.show(1).device.unwrap().kicks;
     b.send(b"all earlier kicks are counted");
     a.wait_for(b"all earlier kicks are counted");
@@ -173,9 +173,7 @@ fn moves_of_a_vf_count_as_no_kicks() {
 #[test]
 fn flood_of_one_clients_messages_stops_no_other_worker() {
     let live = LiveHost::with(SPREAD);
-    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
-    exchange(&mut a, &mut b);
-    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let (mut a, mut b) = boot_on_two_workers(&live);
     // VHOST_USER_GET_FEATURES, version 1, without a body; each has a reply.
     let requests = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0].repeat(1_000);
     let flooder = UnixStream::connect(live.socket(2)).unwrap();
@@ -223,9 +221,7 @@ fn flood_to_another_worker_loses_under_1_percent_of_a_neighbour() {
 #[test]
 fn workers_share_the_counted_frames_of_their_vfs() {
     let live = LiveHost::with(SPREAD);
-    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
-    exchange(&mut a, &mut b);
-    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let (mut a, mut b) = boot_on_two_workers(&live);
     let before = live.show_port("pf0").workers;
     exchange(&mut a, &mut b);
     let after = live.show_port("pf0").workers;
@@ -240,9 +236,7 @@ fn workers_share_the_counted_frames_of_their_vfs() {
 #[test]
 fn port_with_workers_continues_in_the_next_version_of_the_host() {
     let mut live = LiveHost::with(SPREAD);
-    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
-    exchange(&mut a, &mut b);
-    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let (mut a, mut b) = boot_on_two_workers(&live);
     let sent = live.show(1).function.tx.packets;
     live.hand_over(SPREAD);
     exchange(&mut a, &mut b);

@@ -154,7 +154,7 @@ impl HostRestartTestbed {
     /// Returns a line with the frames that the card has dropped for a VF or from it.
     fn drops(&self, vf: &str) -> String {
         let shown = self.softiov(&format!("vf show {vf}")).unwrap_or_else(|error| error.to_string());
-        let line = shown.lines().find(|line| line.contains("drops:")).unwrap_or_default();
+        let line = shown.lines().find(|line| line.contains("drops:")).unwrap_or(&shown);
         format!("{vf} {}\n", line.trim())
     }
 
